@@ -18,7 +18,7 @@ pub(crate) use act::{
     Agent, Artifacts, Cancel, Check, Init, Launch, Logs, Report, ReportFormat, Retry, Run, Wait,
 };
 
-pub(crate) use gate::{Approve, Audit, Heads, Hold, Holdable, Resume, Revoke};
+pub(crate) use gate::{Approve, Audit, Contents, Hold, Holdable, Resume, Revoke};
 pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
     Completion, ConfigCommand, ConfigGetContexts, ConfigShow, Configuration, ContextFormat, Describe,

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fmt, path::Path, str::FromStr};
 
 use blueproof_core::{
-    domain::{AttemptId, BlueprintName, RunId},
+    domain::{AttemptId, BlueprintName, Head, RunId},
     ports::{Removal, StoreClient, StoreError},
     view::RunView,
 };
@@ -20,6 +20,32 @@ pub(crate) enum RunSelector {
     Last,
     /// The newest run of this blueprint, of this project.
     Blueprint(BlueprintName),
+}
+
+/// Content as somebody names it: by what it is, or by a run of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ContentSelector {
+    Head(Head),
+    Run(RunId),
+}
+
+/// A text that names no content.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "content is named by the 40 digits of a commit, by `snapshot:` and 64 digits, or by a run, such as r-41; fewer digits could be another commit's"
+)]
+pub(crate) struct ContentSelectorError;
+
+impl FromStr for ContentSelector {
+    type Err = ContentSelectorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let head = || text.parse().map(Self::Head);
+        text.parse()
+            .map(Self::Run)
+            .or_else(|_| head())
+            .map_err(|_| ContentSelectorError)
+    }
 }
 
 /// A text that names no run.

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{
-    Actor, BaseRef, BlueprintName, Head, ProfileName, PullRequest, Repository, RequestKey, RunId, Subject,
+    Actor, BaseRef, BlueprintName, Head, JobDigest, ProfileName, PullRequest, Repository, RequestKey, RunId,
+    RunRequest, Subject,
 };
 
 /// Somebody's statement that content may run.
@@ -31,8 +32,8 @@ pub struct Approval {
     pub via: Option<RequestKey>,
 }
 
-/// What an approval is of: exactly one head, with the base that it was read against, and which of its blueprints under which
-/// profiles.
+/// What an approval is of: exactly one head, with the base that it was read against, which of its blueprints under which
+/// profiles, and which jobs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", try_from = "StoredTarget")]
@@ -52,7 +53,7 @@ pub struct ApprovalTarget {
     pub scope: Scope,
 }
 
-/// Which blueprints under which profiles an approval covers.
+/// Which blueprints, under which profiles, and as which jobs an approval covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -61,14 +62,19 @@ pub struct Scope {
     pub blueprints: Selection<BlueprintName>,
     /// The profiles; `null` among those that are named is the blueprint as it stands.
     pub profiles: Selection<Option<ProfileName>>,
+    /// The jobs, by their digests; all where nothing is said. Who may ask for runs says what a job is: an approval of all is
+    /// one of whatever they ask for, with this head.
+    #[serde(default, skip_serializing_if = "Selection::is_all")]
+    pub jobs: Selection<JobDigest>,
 }
 
 /// All of something, or those that are named.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Selection<T: Ord> {
     /// All.
+    #[default]
     All,
     /// These.
     Named(BTreeSet<T>),
@@ -186,6 +192,8 @@ pub enum Lapse {
     },
     /// Another policy is in force than the one that it was given under.
     OtherPolicy,
+    /// The run has another job than those that it names.
+    OtherJob,
 }
 
 impl Approval {
@@ -213,6 +221,7 @@ impl ApprovalTarget {
             scope: Scope {
                 blueprints: Selection::one(subject.blueprint.clone()),
                 profiles: Selection::one(subject.profile.clone()),
+                jobs: Selection::All,
             },
         }
     }
@@ -225,12 +234,18 @@ impl ApprovalTarget {
         }
     }
 
-    /// Returns whether a subject is of the same head, and in the scope. Bases are compared where the subject has one.
-    pub fn covers(&self, subject: &Subject) -> bool {
-        self.has_head_of(subject) && (subject.base.is_none() || subject.base == self.base)
+    /// Returns whether what is asked for is of the same head, and in the scope. Bases are compared where the subject has one.
+    pub fn covers(&self, request: &RunRequest) -> bool {
+        let subject = &request.subject;
+        self.has_head_of(subject) && self.has_base_of(subject) && self.scope.has_job(request)
     }
 
-    /// Returns whether a subject is of the same head, and in the scope, whatever its base.
+    /// Returns whether a subject has the base that was approved, or none.
+    pub fn has_base_of(&self, subject: &Subject) -> bool {
+        subject.base.is_none() || subject.base == self.base
+    }
+
+    /// Returns whether a subject is of the same head, and its blueprint and profile in the scope, whatever its base and job.
     pub fn has_head_of(&self, subject: &Subject) -> bool {
         self.repository == subject.repository
             && self.pull_request == subject.pull_request
@@ -245,7 +260,13 @@ impl Scope {
     pub const ALL: Self = Self {
         blueprints: Selection::All,
         profiles: Selection::All,
+        jobs: Selection::All,
     };
+
+    /// Returns whether the job of what is asked for is among those that are approved.
+    pub fn has_job(&self, request: &RunRequest) -> bool {
+        self.jobs.is_all() || self.jobs.has(&request.job.digest())
+    }
 }
 
 impl<T: Ord> Selection<T> {
@@ -262,6 +283,11 @@ impl<T: Ord> Selection<T> {
         } else {
             Self::Named(named)
         }
+    }
+
+    /// Returns whether it is of all.
+    pub fn is_all(&self) -> bool {
+        matches!(self, Self::All)
     }
 
     fn has(&self, one: &T) -> bool {
@@ -304,6 +330,10 @@ impl fmt::Display for LapsedApproval {
         match &self.lapse {
             Lapse::Expired { at } => write!(f, "the approval of {by} expired at {}", to_the_second(*at)),
             Lapse::OtherPolicy => write!(f, "{by} approved it under another policy than the one in force"),
+            Lapse::OtherJob => write!(
+                f,
+                "{by} approved this head, but not what this run does with it: it asks for something else"
+            ),
             Lapse::Revoked {
                 reason,
                 by: revoked_by,
@@ -356,6 +386,7 @@ impl TryFrom<StoredTarget> for ApprovalTarget {
             (None, Some(blueprint)) => Scope {
                 blueprints: Selection::one(blueprint),
                 profiles: Selection::one(stored.profile),
+                jobs: Selection::All,
             },
             (None, None) => return Err("an approval needs a scope"),
         };

@@ -12,6 +12,7 @@ mod eviction;
 mod head;
 mod id;
 mod inventory;
+mod job_digest;
 mod name;
 mod outcome;
 mod placement;
@@ -34,6 +35,7 @@ pub use eviction::{EvictionReason, ReasonWord};
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use inventory::{DeviceInventory, Inventory, NodeInventory};
+pub use job_digest::{JobDigest, ParseJobDigestError};
 pub use name::{BlueprintName, ProfileName, QueueName};
 pub use outcome::{
     CellPlace, Failure, FailureClass, GpuUse, MetricResult, Outcome, TimeLimit, Usage, Verdict,

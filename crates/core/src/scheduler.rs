@@ -437,7 +437,7 @@ impl Scheduler {
         if let Some(hold) = self.gate.hold_of(run.id, subject) {
             return PendingReason::Held(Box::new(hold.clone()));
         }
-        let lapsed = self.gate.lapsed(subject).map(Box::new);
+        let lapsed = self.gate.lapsed(&run.request).map(Box::new);
         PendingReason::AwaitingApproval { lapsed }
     }
 

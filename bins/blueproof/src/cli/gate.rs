@@ -1,6 +1,6 @@
 //! What can be typed about approvals and holds.
 
-use blueproof_core::domain::{BlueprintName, Head, ProfileName};
+use blueproof_core::domain::{BlueprintName, ProfileName};
 use clap::{ArgGroup, Args};
 use clap_complete::engine::ArgValueCandidates;
 use jiff::SignedDuration;
@@ -10,21 +10,21 @@ use crate::{
     complete,
     exit::{self, Exit},
     output::DocumentFormat,
-    select::RunSelector,
+    select::{ContentSelector, RunSelector},
 };
 
 /// The codes of commands that the gate may refuse.
 const EXITS: [Exit; 4] = [Exit::Ok, Exit::Usage, Exit::Infrastructure, Exit::Refused];
 
-/// Approve content, so that it may run.
+/// Approve content and what its runs do with it, so that they may run.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help(
-    "Example:\n  blueproof approve 1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d --pull-request 12 --for 24h",
+    "Examples:\n  blueproof approve 1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d --pull-request 12 --for 24h\n  blueproof approve r-41",
     &EXITS,
 ))]
 pub(crate) struct Approve {
     #[command(flatten)]
-    pub(crate) heads: Heads,
+    pub(crate) contents: Contents,
     /// Only this blueprint of it; may be repeated
     #[arg(short, long = "blueprint", value_name = "NAME", add = ArgValueCandidates::new(complete::blueprints))]
     pub(crate) blueprints: Vec<BlueprintName>,
@@ -34,6 +34,9 @@ pub(crate) struct Approve {
     /// Let the approval expire after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = span)]
     pub(crate) expires_after: Option<SignedDuration>,
+    /// Approve whatever is asked for with this content, and not only what its runs ask for now
+    #[arg(long)]
+    pub(crate) any_job: bool,
 }
 
 /// Revoke approvals: attempts under them are stopped.
@@ -44,15 +47,15 @@ pub(crate) struct Approve {
 ))]
 pub(crate) struct Revoke {
     #[command(flatten)]
-    pub(crate) heads: Heads,
+    pub(crate) contents: Contents,
 }
 
 /// Content that runs test.
 #[derive(Debug, Args)]
-pub(crate) struct Heads {
-    /// The content: all 40 digits of a commit, or `snapshot:` and all 64 of a folder's digest
-    #[arg(value_name = "HEAD", required = true)]
-    pub(crate) heads: Vec<Head>,
+pub(crate) struct Contents {
+    /// The content: all 40 digits of a commit, `snapshot:` and all 64 of a folder's digest, or a run of it, such as r-41
+    #[arg(value_name = "HEAD|RUN", required = true)]
+    pub(crate) named: Vec<ContentSelector>,
     /// The pull request, where several have this head
     #[arg(long, value_name = "N")]
     pub(crate) pull_request: Option<u64>,

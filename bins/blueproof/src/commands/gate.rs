@@ -1,10 +1,12 @@
 //! `blueproof approve`, `revoke`, `hold` and `resume`: what is said about content before it runs.
 
+mod content;
+
 use std::collections::BTreeSet;
 
 use blueproof_core::{
-    approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget, Scope, Selection},
-    domain::{BaseRef, Head, PullRequest, Repository, RunState},
+    approval::{Approval, HoldTarget, RevocationTarget},
+    domain::{PullRequest, RunState},
     engine::replay,
     ports::Command,
     view::RunView,
@@ -14,7 +16,7 @@ use jiff::Timestamp;
 
 use super::with_session;
 use crate::{
-    cli::{Approve, Heads, Hold, Holdable, Resume, Revoke},
+    cli::{Approve, Hold, Holdable, Resume, Revoke},
     config::ConfigFlags,
     exit::{Exit, Problem},
     output,
@@ -30,20 +32,9 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
     let now = Timestamp::now();
     let expires_at = arguments.expires_after.map(|span| now.saturating_add(span));
     let expires_at = expires_at.transpose().expect("a time span");
-    let profiles = arguments.profiles.iter().cloned().map(Some);
-    let scope = Scope {
-        blueprints: Selection::named_or_all(arguments.blueprints.iter().cloned()),
-        profiles: Selection::named_or_all(profiles),
-    };
-    for content in resolve(session, &arguments.heads).await? {
-        let told = format!("approved {content}\n");
-        let target = ApprovalTarget {
-            repository: content.repository,
-            pull_request: content.pull_request,
-            head: content.head,
-            base: content.base,
-            scope: scope.clone(),
-        };
+    for named in content::find(session, &arguments.contents).await? {
+        let (target, jobs) = content::to_approve(session, &named, arguments).await?;
+        let told = format!("approved {}\n{}", named.content, content::listed(&jobs));
         let approval = Approval {
             at: Some(now),
             expires_at,
@@ -68,7 +59,8 @@ pub(super) fn revoke(arguments: &Revoke, flags: &ConfigFlags) -> Result<Exit, Pr
 }
 
 async fn leave_revoke(session: &Session, arguments: &Revoke) -> Result<Exit, Problem> {
-    for content in resolve(session, &arguments.heads).await? {
+    for named in content::find(session, &arguments.contents).await? {
+        let content = named.content;
         let told = content.to_string();
         let key = new_key();
         let target = RevocationTarget {
@@ -155,65 +147,6 @@ async fn leave_resume(session: &Session, arguments: &Resume) -> Result<Exit, Pro
     Ok(Exit::Ok)
 }
 
-/// A head, and what it is of.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Content {
-    repository: Repository,
-    pull_request: Option<u64>,
-    head: Head,
-    base: Option<BaseRef>,
-}
-
-impl std::fmt::Display for Content {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.head.short())?;
-        if let Some(number) = self.pull_request {
-            write!(f, " of pull request {number}")?;
-        }
-        write!(f, " of {}", output::line(&self.repository.to_string()))
-    }
-}
-
-/// Returns what heads are of: what the runs say that test them.
-async fn resolve(session: &Session, arguments: &Heads) -> Result<Vec<Content>, Problem> {
-    let runs = session.runs().await?;
-    let heads = arguments.heads.iter();
-    let resolved = heads.map(|head| content(&runs, head, arguments.pull_request).map_err(Problem::usage));
-    resolved.collect()
-}
-
-fn content(runs: &[RunView], head: &Head, pull_request: Option<u64>) -> Result<Content, Diagnostic> {
-    let of_head = runs
-        .iter()
-        .map(|run| &run.subject)
-        .filter(|subject| subject.head == *head)
-        .filter(|subject| pull_request.is_none_or(|number| subject.pull_request == Some(number)));
-    let contents = of_head.map(|subject| Content {
-        repository: subject.repository.clone(),
-        pull_request: subject.pull_request,
-        head: head.clone(),
-        base: subject.base.clone(),
-    });
-    let contents = Vec::from_iter(contents.collect::<BTreeSet<_>>());
-    match <[Content; 1]>::try_from(contents) {
-        Ok([only]) => Ok(only),
-        Err(none) if none.is_empty() => {
-            let unknown = Diagnostic::error(Code::NoSuchRun, format!("no run tests {head}"));
-            Err(unknown.hint("`blueproof get runs -o json` shows the heads of all, under `subject.head`"))
-        }
-        Err(several) => {
-            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
-            let unclear = Diagnostic::error(
-                Code::Usage,
-                "several have this head, and each is approved by itself",
-            );
-            Err(unclear
-                .because(several.join("; "))
-                .hint("name one with `--pull-request N`"))
-        }
-    }
-}
-
 async fn holdable(session: &Session, arguments: &Holdable) -> Result<HoldTarget, Problem> {
     let Some(number) = arguments.pull_request else {
         let run = arguments.run.as_ref().expect("the group needs one of them");
@@ -254,7 +187,7 @@ mod tests {
     use super::*;
 
     /// Returns runs of pull requests of repositories, all of one head.
-    fn runs(of: &[(u64, u64)]) -> (Vec<RunView>, Head) {
+    pub(super) fn runs(of: &[(u64, u64)]) -> (Vec<RunView>, Head) {
         let mut scheduler = Scheduler::new(Policy::local(Default::default()));
         for (repository, number) in of {
             let mut asked = request(&format!("{repository}-{number}"), "nano-lm");
@@ -269,25 +202,6 @@ mod tests {
         }
         let head = request("any", "nano-lm").subject.head;
         (scheduler.runs().collect(), head)
-    }
-
-    #[test]
-    fn a_head_is_approved_of_the_one_pull_request_that_has_it_or_that_is_named() {
-        let (runs, head) = runs(&[(7, 12), (7, 13)]);
-        let named = content(&runs, &head, Some(13)).expect("one has that number");
-        assert_eq!(
-            (named.repository, named.pull_request),
-            (Repository::GitHub(7), Some(13))
-        );
-        let unclear = content(&runs, &head, None).expect_err("two have it");
-        assert_eq!(unclear.code, Code::Usage);
-        assert!(
-            unclear.causes[0].contains("pull request 12") && unclear.causes[0].contains("pull request 13")
-        );
-        for (head, number) in [(&head, Some(14)), (&Head::Commit("f".repeat(40)), None)] {
-            let unknown = content(&runs, head, number).expect_err("no run is of it");
-            assert_eq!(unknown.code, Code::NoSuchRun);
-        }
     }
 
     #[test]

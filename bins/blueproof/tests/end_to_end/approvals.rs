@@ -150,6 +150,42 @@ fn a_command_that_changes_nothing_says_so() {
 }
 
 #[test]
+fn an_approval_is_of_what_the_runs_of_a_head_ask_for_and_of_nothing_else() {
+    let home = entitled();
+    let cells = ["#| tags: [parameters]\nsteps = 1", "print('took', steps)"];
+    let checkout = Checkout::new(&cells, "  parameters: {steps: {type: int, default: 1}}\n");
+    let head = asked(&home, &checkout);
+    let approved = blueproof(&home, "ada", &["approve", &head]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert!(approved.stdout.contains("\n  r-1: "), "{approved:?}");
+    eventually("the run passes", || (state(&home) == "passed").then_some(()));
+    let nothing_waits = blueproof(&home, "ada", &["approve", &head]);
+    assert_eq!(nothing_waits.code, Some(2), "{nothing_waits:?}");
+
+    let run = |more: &[&str]| {
+        let typed = [&["run", checkout.typed(), "--detach"], more].concat();
+        assert_eq!(blueproof(&home, "bob", &typed).code, Some(0));
+    };
+    run(&[]);
+    let same = blueproof(&home, "bob", &["wait", "r-2"]);
+    assert_eq!(
+        same.code,
+        Some(0),
+        "the same job needs no other approval: {same:?}"
+    );
+    run(&["-p", "steps=1000000"]);
+    let why = blueproof(&home, "bob", &["why", "r-3"]).stdout;
+    assert!(
+        why.contains("ada approved this head, but not what this run does with it"),
+        "{why}"
+    );
+    let approved = blueproof(&home, "ada", &["approve", "r-3"]);
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert!(approved.stdout.contains("steps=1000000"), "{approved:?}");
+    assert_eq!(blueproof(&home, "bob", &["wait", "r-3"]).code, Some(0));
+}
+
+#[test]
 fn what_runs_under_an_approval_that_is_taken_back_is_stopped_and_waits_for_another() {
     let checkout = Checkout::new(
         &["import time\nprint('begins', flush=True)\ntime.sleep(3600)"],

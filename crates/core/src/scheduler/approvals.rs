@@ -81,7 +81,7 @@ impl Scheduler {
         });
         let origin = gate::origin_of(approval);
         let waiting = self.awaiting.get(&origin).into_iter().flatten();
-        let covered = waiting.filter(|run| approval.target.covers(self.subject(**run)));
+        let covered = waiting.filter(|run| approval.target.covers(&self.runs[run].request));
         for run in covered.copied().collect::<Vec<_>>() {
             self.pass_gate(run);
         }
@@ -90,14 +90,23 @@ impl Scheduler {
     fn judge_approval(&self, approval: &Approval) -> Result<(), ApprovalRefusal> {
         self.gate.judge(approval, self.now)?;
         let origin = gate::origin_of(approval);
-        let mut requests = self
-            .runs_of(&origin)
-            .map(|run| &self.runs[&run].request)
-            .filter(|request| request.subject.head == approval.target.head);
-        if requests.any(|request| request.author.as_ref() == Some(&approval.by)) {
-            return Err(ApprovalRefusal::OwnPullRequest);
+        let requests = self.runs_of(&origin).map(|run| &self.runs[&run].request);
+        let mut named = requests
+            .filter(|request| approval.target.has_head_of(&request.subject))
+            .peekable();
+        if named.peek().is_none() {
+            return Ok(());
         }
-        Ok(())
+        let mut of_base = named
+            .filter(|request| approval.target.has_base_of(&request.subject))
+            .peekable();
+        if of_base.peek().is_none() {
+            return Err(ApprovalRefusal::BaseChanged);
+        }
+        match of_base.all(|request| gate::is_own(request, &approval.by)) {
+            true => Err(ApprovalRefusal::OwnPullRequest),
+            false => Ok(()),
+        }
     }
 
     /// Revokes the approvals of those who may approve no more.

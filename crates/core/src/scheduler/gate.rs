@@ -292,10 +292,10 @@ impl Gate {
         let counts = |known: &&Remembered| {
             let approval = &known.approval;
             known.lapse.is_none()
-                && approval.target.covers(subject)
+                && approval.target.covers(request)
                 && base.is_none_or(|base| approval.target.base.as_ref() == Some(base))
                 && approval.policy == self.policy.digest
-                && request.author.as_ref() != Some(&approval.by)
+                && !is_own(request, &approval.by)
                 && self.is_entitled(&approval.by, &subject.repository)
                 && !is_over(approval, now)
         };
@@ -306,8 +306,9 @@ impl Gate {
             .map(|known| &known.approval.by)
     }
 
-    /// Returns the approval of a subject that was the last to stop counting, where none counts.
-    pub(super) fn lapsed(&self, subject: &Subject) -> Option<LapsedApproval> {
+    /// Returns the approval of what is asked for that was the last to stop counting, where none counts.
+    pub(super) fn lapsed(&self, request: &RunRequest) -> Option<LapsedApproval> {
+        let subject = &request.subject;
         let of_origin = self.approvals.get(&origin(subject))?;
         let mut covering = of_origin
             .iter()
@@ -316,6 +317,7 @@ impl Gate {
         let lapse = match &last.lapse {
             Some(lapse) => lapse.clone(),
             None if last.approval.policy != self.policy.digest => Lapse::OtherPolicy,
+            None if !last.approval.target.scope.has_job(request) => Lapse::OtherJob,
             None => return None,
         };
         Some(LapsedApproval {
@@ -335,7 +337,7 @@ impl Gate {
         let lapses: Option<Vec<_>> = covering.map(|known| known.lapse.as_ref()).collect();
         match lapses.as_deref() {
             Some([.., Lapse::Revoked { .. }]) => true,
-            Some([] | [.., Lapse::Expired { .. } | Lapse::OtherPolicy]) | None => false,
+            Some([] | [.., Lapse::Expired { .. } | Lapse::OtherPolicy | Lapse::OtherJob]) | None => false,
         }
     }
 
@@ -422,6 +424,17 @@ pub(super) fn revoked(reason: RevocationReason, by: Option<&Actor>, at: Timestam
         by: by.cloned(),
         at,
     }
+}
+
+/// Returns whether somebody's approval of what is asked for would be of their own content. Where a request for a pull request
+/// names no author, it is taken for whoever makes it.
+pub(super) fn is_own(request: &RunRequest, who: &Actor) -> bool {
+    let author = match (&request.author, request.subject.pull_request) {
+        (Some(author), _) => Some(author),
+        (None, Some(_)) => Some(&request.requested_by),
+        (None, None) => None,
+    };
+    author == Some(who)
 }
 
 /// Returns where the content of an approval comes from.

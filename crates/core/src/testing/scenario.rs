@@ -124,12 +124,12 @@ impl Stage {
             Step::Policy { policy, .. } => Event::Configured { policy },
             Step::Event(event) => *event,
             Step::Approve { run, words } => {
-                let view = self
+                let request = self
                     .scheduler
-                    .view(run)
+                    .request(run)
                     .ok_or_else(|| format!("  {run} is not known"))?;
                 Event::Approved {
-                    approval: parse::approval_of(&view.subject, &words)?,
+                    approval: parse::approval_of(request, &words)?,
                 }
             }
             Step::Report(run) => {

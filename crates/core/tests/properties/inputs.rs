@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use blueproof_core::{
-    approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget},
+    approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget, Selection},
     domain::{
         Actor, AttemptId, Cpus, Head, Placement, PullRequest, Repository, RequestKey, Resources, RunId,
         RunRequest, Subject, Verdict,
@@ -136,13 +136,17 @@ pub(super) fn any_maintainer() -> impl Strategy<Value = Actor> {
 
 pub(super) fn any_approval() -> impl Strategy<Value = Approval> {
     let expires_at = proptest::option::weighted(0.3, 0..600i64);
-    (any_request(), any::<bool>(), any_maintainer(), expires_at).prop_map(
-        |(request, whole, by, expires_at)| {
-            let target = if whole {
+    let scope = (any::<bool>(), any::<bool>());
+    (any_request(), scope, any_maintainer(), expires_at).prop_map(
+        |(request, (whole, this_job), by, expires_at)| {
+            let mut target = if whole {
                 ApprovalTarget::whole_head_of(&request.subject)
             } else {
                 ApprovalTarget::of(&request.subject)
             };
+            if this_job {
+                target.scope.jobs = Selection::one(request.job.digest());
+            }
             let expires_at = expires_at.map(|at| Timestamp::from_second(at).expect("small"));
             Approval {
                 expires_at,

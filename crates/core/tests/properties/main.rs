@@ -233,8 +233,8 @@ proptest! {
                     approved.push(approval.target.clone());
                 }
                 if let Fact::Decision(Decision::Admitted { attempt, .. }) = fact {
-                    let subject = &scheduler.request(attempt.run).expect("it is admitted").subject;
-                    prop_assert!(approved.iter().any(|target| target.covers(subject)));
+                    let request = scheduler.request(attempt.run).expect("it is admitted");
+                    prop_assert!(approved.iter().any(|target| target.covers(request)));
                 }
             }
         }
@@ -275,7 +275,7 @@ proptest! {
                             prop_assert!(!held.contains(&HoldTarget::PullRequest(pull_request)));
                         }
                         let own = approved_by == request.requested_by;
-                        let counts = |known: &Approval| known.target.covers(subject) && known.by == approved_by;
+                        let counts = |known: &Approval| known.target.covers(request) && known.by == approved_by;
                         prop_assert!(own || counting.iter().any(counts), "under no approval that counts");
                     }
                     Fact::Input(_) | Fact::Decision(_) => {}

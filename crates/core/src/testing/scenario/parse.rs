@@ -238,7 +238,7 @@ fn requested(key: &str, options: &Options<'_>) -> Result<crate::domain::RunReque
         request.subject.repository = repository();
         request.subject.pull_request = Some(number);
         request.subject.base = gate::base(options)?;
-        request.requested_by = actor("bob");
+        request.requested_by = actor(options.word("asked-by").unwrap_or("bob"));
         request.author = options.word("author").map(actor);
     }
     if let Some(profile) = options.word("profile") {

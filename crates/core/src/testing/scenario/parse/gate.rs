@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Options, actor, head, repository, time};
 use crate::{
     approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget, Scope, Selection},
-    domain::{Actor, BaseRef, PullRequest, RunId, Subject},
+    domain::{Actor, BaseRef, PullRequest, RunId, RunRequest},
     event::Event,
 };
 
@@ -65,13 +65,17 @@ pub(super) fn event(verb: &str, words: &[&str]) -> Result<Option<Event>, String>
     Ok(Some(event))
 }
 
-/// Returns the approval of one run's subject and nothing else, as the words have it.
+/// Returns the approval of what one run is of and nothing else, as the words have it.
 pub(in crate::testing::scenario) fn approval_of(
-    subject: &Subject,
+    request: &RunRequest,
     words: &[String],
 ) -> Result<Approval, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    approval(ApprovalTarget::of(subject), &words)
+    let mut target = ApprovalTarget::of(&request.subject);
+    if words.contains(&"only-this-job") {
+        target.scope.jobs = Selection::one(request.job.digest());
+    }
+    approval(target, &words)
 }
 
 fn approval(target: ApprovalTarget, words: &[&str]) -> Result<Approval, String> {
@@ -105,6 +109,7 @@ fn target(options: &Options<'_>) -> Result<ApprovalTarget, String> {
         scope: Scope {
             blueprints: Selection::named_or_all(blueprint.transpose()?),
             profiles: Selection::named_or_all(profile.transpose()?),
+            jobs: Selection::All,
         },
     })
 }

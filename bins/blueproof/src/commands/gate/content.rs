@@ -1,0 +1,282 @@
+//! Which content is approved or revoked, and what the runs of it ask for.
+
+use std::{collections::BTreeMap, fmt};
+
+use blueproof_core::{
+    approval::{ApprovalTarget, Scope, Selection},
+    domain::{BaseRef, Head, JobDigest, Repository, RunId, RunRequest, RunState, Subject},
+    ports::StoreClient,
+    view::RunView,
+};
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_notebook::plan::Plan;
+
+use crate::{
+    cli::{Approve, Contents},
+    exit::Problem,
+    output,
+    select::ContentSelector,
+    session::Session,
+};
+
+/// The most different jobs that one approval names: nobody has looked at more.
+const MOST_JOBS: usize = 100;
+
+/// A head, and what it is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Content {
+    pub(super) repository: Repository,
+    pub(super) pull_request: Option<u64>,
+    pub(super) head: Head,
+    base: Option<BaseRef>,
+}
+
+/// Content that somebody names, and the runs that test it: all, or the one that was named.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) content: Content,
+    runs: Vec<RunView>,
+    is_one_run: bool,
+}
+
+/// A job, what it is in words, and the runs that ask for it.
+#[derive(Debug)]
+pub(super) struct AskedJob {
+    words: String,
+    runs: Vec<RunId>,
+}
+
+impl Content {
+    fn of(subject: &Subject) -> Self {
+        Self {
+            repository: subject.repository.clone(),
+            pull_request: subject.pull_request,
+            head: subject.head.clone(),
+            base: subject.base.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.head.short())?;
+        if let Some(number) = self.pull_request {
+            write!(f, " of pull request {number}")?;
+        }
+        write!(f, " of {}", output::line(&self.repository.to_string()))
+    }
+}
+
+/// Returns what somebody names: what the runs say that test it.
+pub(super) async fn find(session: &Session, contents: &Contents) -> Result<Vec<Named>, Problem> {
+    let runs = session.runs().await?;
+    let named = contents.named.iter().map(|selector| match selector {
+        ContentSelector::Run(run) => of_run(&runs, *run),
+        ContentSelector::Head(head) => of_head(&runs, head, contents.pull_request),
+    });
+    named
+        .map(|found| found.map_err(Problem::usage))
+        .collect::<Result<Vec<_>, _>>()
+}
+
+fn of_run(runs: &[RunView], id: RunId) -> Result<Named, Diagnostic> {
+    let run = runs.iter().find(|run| run.id == id).ok_or_else(|| {
+        let unknown = Diagnostic::error(Code::NoSuchRun, format!("there is no {id}"));
+        unknown.hint("`blueproof get runs` lists those that there are")
+    })?;
+    Ok(Named {
+        content: Content::of(&run.subject),
+        runs: vec![run.clone()],
+        is_one_run: true,
+    })
+}
+
+fn of_head(runs: &[RunView], head: &Head, pull_request: Option<u64>) -> Result<Named, Diagnostic> {
+    let mut contents: BTreeMap<Content, Vec<RunView>> = BTreeMap::new();
+    let of_head = runs.iter().filter(|run| run.subject.head == *head);
+    for run in of_head.filter(|run| pull_request.is_none() || run.subject.pull_request == pull_request) {
+        let of_content = contents.entry(Content::of(&run.subject)).or_default();
+        of_content.push(run.clone());
+    }
+    let several: Vec<String> = contents.keys().map(ToString::to_string).collect();
+    let (Some((content, runs)), true) = (contents.pop_first(), contents.is_empty()) else {
+        return Err(unclear(head, &several));
+    };
+    Ok(Named {
+        content,
+        runs,
+        is_one_run: false,
+    })
+}
+
+fn unclear(head: &Head, several: &[String]) -> Diagnostic {
+    if several.is_empty() {
+        let unknown = Diagnostic::error(Code::NoSuchRun, format!("no run tests {head}"));
+        return unknown.hint("`blueproof get runs -o json` shows the heads of all, under `subject.head`");
+    }
+    let message = "several have this head, and each is approved by itself";
+    Diagnostic::error(Code::Usage, message)
+        .because(several.join("; "))
+        .hint("name one with `--pull-request N`, or a run of it, such as `r-41`")
+}
+
+/// Returns what is to be approved, and the jobs that the runs which have not ended ask for.
+pub(super) async fn to_approve(
+    session: &Session,
+    named: &Named,
+    arguments: &Approve,
+) -> Result<(ApprovalTarget, Vec<AskedJob>), Problem> {
+    let mut scope = Scope {
+        blueprints: Selection::named_or_all(arguments.blueprints.iter().cloned()),
+        profiles: Selection::named_or_all(arguments.profiles.iter().cloned().map(Some)),
+        jobs: Selection::All,
+    };
+    if let ([run], true) = (&*named.runs, named.is_one_run) {
+        let of_run = ApprovalTarget::of(&run.subject).scope;
+        scope.blueprints = narrowed(scope.blueprints, of_run.blueprints);
+        scope.profiles = narrowed(scope.profiles, of_run.profiles);
+    }
+    let Content {
+        repository,
+        pull_request,
+        head,
+        base,
+    } = named.content.clone();
+    let mut target = ApprovalTarget {
+        repository,
+        pull_request,
+        head,
+        base,
+        scope,
+    };
+    let jobs = asked_jobs(&*session.store, named, &target).await?;
+    if !arguments.any_job {
+        check_asked(named, jobs.len()).map_err(Problem::usage)?;
+        target.scope.jobs = Selection::Named(jobs.keys().cloned().collect());
+    }
+    Ok((target, jobs.into_values().collect()))
+}
+
+fn narrowed<T: Ord>(given: Selection<T>, otherwise: Selection<T>) -> Selection<T> {
+    if given.is_all() { otherwise } else { given }
+}
+
+fn check_asked(named: &Named, jobs: usize) -> Result<(), Diagnostic> {
+    let content = &named.content;
+    match jobs {
+        0 => Err(Diagnostic::error(
+            Code::NoSuchRun,
+            format!("no run of {content} that has not ended is in question"),
+        )
+        .hint("`blueproof retry RUN` asks for one that has ended once more, and then it can be approved")
+        .hint("`--any-job` approves whatever is asked for with this head from now on")),
+        1..=MOST_JOBS => Ok(()),
+        _ => Err(Diagnostic::error(
+            Code::Usage,
+            format!("the runs of {content} ask for {jobs} different things"),
+        )
+        .hint("approve them one by one, by their ids, such as `r-41`, or cancel those that nobody needs")),
+    }
+}
+
+async fn asked_jobs(
+    store: &dyn StoreClient,
+    named: &Named,
+    target: &ApprovalTarget,
+) -> Result<BTreeMap<JobDigest, AskedJob>, Problem> {
+    let mut jobs: BTreeMap<JobDigest, AskedJob> = BTreeMap::new();
+    let open = named
+        .runs
+        .iter()
+        .filter(|run| !matches!(run.state, RunState::Ended(_)));
+    for run in open.filter(|run| target.has_head_of(&run.subject)) {
+        let Some(request) = store.request(run.id).await? else {
+            continue;
+        };
+        let asked = jobs.entry(request.job.digest()).or_insert_with(|| AskedJob {
+            words: in_words(run, &request),
+            runs: Vec::new(),
+        });
+        asked.runs.push(run.id);
+    }
+    Ok(jobs)
+}
+
+/// Returns what a run does, as far as whoever approves it has to know beside the content.
+fn in_words(run: &RunView, request: &RunRequest) -> String {
+    let subject = &run.subject;
+    let mut words = vec![run.asked().to_string()];
+    if let Ok(plan) = serde_json::from_value::<Plan>(request.job.work.clone()) {
+        let secrets: Vec<&str> = plan.secrets.iter().map(|secret| &*secret.name).collect();
+        if !secrets.is_empty() {
+            words.push(format!("secrets {}", secrets.join(", ")));
+        }
+        if !plan.parameters.is_empty() {
+            let parameters = plan
+                .parameters
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            words.push(parameters.collect::<Vec<_>>().join(" "));
+        }
+    }
+    let profile = subject.profile.as_ref();
+    let profile = profile.map_or_else(String::new, |profile| format!(" under {profile}"));
+    output::line(&format!("{}{profile}: {}", subject.blueprint, words.join("; ")))
+}
+
+/// Returns the jobs as lines.
+pub(super) fn listed(jobs: &[AskedJob]) -> String {
+    let lines = jobs.iter().map(|job| {
+        let runs: Vec<String> = job.runs.iter().map(ToString::to_string).collect();
+        format!("  {}: {}\n", runs.join(", "), job.words)
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::gate::tests::runs;
+
+    #[test]
+    fn a_head_is_approved_of_the_one_pull_request_that_has_it_or_that_is_named() {
+        let (runs, head) = runs(&[(7, 12), (7, 13)]);
+        let named = of_head(&runs, &head, Some(13))
+            .expect("one has that number")
+            .content;
+        assert_eq!(
+            (named.repository, named.pull_request),
+            (Repository::GitHub(7), Some(13))
+        );
+        let unclear = of_head(&runs, &head, None).expect_err("two have it");
+        assert_eq!(unclear.code, Code::Usage);
+        assert!(
+            unclear.causes[0].contains("pull request 12") && unclear.causes[0].contains("pull request 13")
+        );
+        let by_run = of_run(&runs, RunId(2)).expect("it is known");
+        assert_eq!((by_run.content.pull_request, by_run.runs.len()), (Some(13), 1));
+        assert_eq!(
+            of_run(&runs, RunId(9)).expect_err("it is not").code,
+            Code::NoSuchRun
+        );
+        for (head, number) in [(&head, Some(14)), (&Head::Commit("f".repeat(40)), None)] {
+            let unknown = of_head(&runs, head, number).expect_err("no run is of it");
+            assert_eq!(unknown.code, Code::NoSuchRun);
+        }
+    }
+
+    #[test]
+    fn nothing_and_what_nobody_looked_at_is_not_approved() {
+        let (runs, head) = runs(&[(7, 12)]);
+        let named = of_head(&runs, &head, None).expect("one has it");
+        assert_eq!(
+            check_asked(&named, 0).map_err(|error| error.code),
+            Err(Code::NoSuchRun)
+        );
+        assert_eq!(check_asked(&named, MOST_JOBS), Ok(()));
+        assert_eq!(
+            check_asked(&named, MOST_JOBS + 1).map_err(|error| error.code),
+            Err(Code::Usage)
+        );
+    }
+}
