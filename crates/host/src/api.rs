@@ -133,7 +133,11 @@ async fn write_down(request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
     let (status, took) = (response.status().as_u16(), began.elapsed());
-    tracing::debug!(%method, path, status, ?took, "answered");
+    match status {
+        401 | 403 => tracing::info!(%method, path, status, ?took, "refused"),
+        500.. => tracing::warn!(%method, path, status, ?took, "could not answer"),
+        _ => tracing::debug!(%method, path, status, ?took, "answered"),
+    }
     response
 }
 

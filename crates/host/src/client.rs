@@ -41,6 +41,9 @@ const REACHED_WITHIN: Duration = Duration::from_secs(10);
 /// How long a part of an answer may take: longer than a server waits for a change.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(40);
 
+/// The most bytes of an answer: a snapshot of a store with a million facts has less.
+const ANSWER_AT_MOST: usize = 256 << 20;
+
 /// For how long a server that was there before is asked again.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 
@@ -222,7 +225,7 @@ impl ServerClient {
     /// Returns what a server says why it does not do what it was asked.
     async fn refusal(&self, response: Response) -> Diagnostic {
         let status = response.status();
-        match response.json::<Diagnostic>().await {
+        match self.body(response).await {
             Ok(problem) => problem,
             Err(_) => {
                 let message = format!(
@@ -244,8 +247,28 @@ impl ServerClient {
     }
 
     async fn body<T: DeserializeOwned>(&self, response: Response) -> Result<T, StoreError> {
-        let read = response.json().await;
+        let bytes = self.bytes(response).await?;
+        let read = serde_json::from_slice(&bytes);
         Ok(read.map_err(|error| not_reached(&self.address, &error))?)
+    }
+
+    /// Reads an answer to its end. One that does not come to one is no server of ours.
+    async fn bytes(&self, mut response: Response) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        loop {
+            let chunk = response.chunk().await;
+            let Some(chunk) = chunk.map_err(|error| not_reached(&self.address, &error))? else {
+                return Ok(bytes);
+            };
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > ANSWER_AT_MOST {
+                let message = format!("the answer of the server at {} does not end", self.address);
+                let endless = Diagnostic::error(Code::ServerNotReached, message)
+                    .because(format!("it has more than {ANSWER_AT_MOST} bytes"))
+                    .hint("see that the address is that of blueproof-scheduler");
+                return Err(endless.into());
+            }
+        }
     }
 
     /// Reads what is always there.
@@ -299,9 +322,8 @@ impl StoreClient for ServerClient {
             .headers()
             .get(SNAPSHOT_AT)
             .and_then(|at| at.to_str().ok()?.parse().ok());
-        let bytes = response.bytes().await;
-        let bytes = bytes.map_err(|error| not_reached(&self.address, &error))?;
-        Ok(at.map(|at| (Seq(at), bytes.to_vec())))
+        let bytes = self.bytes(response).await?;
+        Ok(at.map(|at| (Seq(at), bytes)))
     }
 
     /// The server says itself when a command came.

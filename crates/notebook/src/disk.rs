@@ -1,6 +1,9 @@
 //! What is said of a disk that does not take an attempt's files.
 
-use std::io;
+use std::{
+    io::{self, Write as _},
+    path::Path,
+};
 
 use blueproof_core::domain::{Failure, FailureClass};
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -20,6 +23,19 @@ pub(crate) fn disk_failure(error: &io::Error) -> Box<Failure> {
     Box::new(Failure::outside_cells(FailureClass::Infrastructure, diagnostic))
 }
 
+/// So much is written to see whether a disk takes anything.
+const PROBE: usize = 64 << 10;
+
+/// Returns with what error a folder's disk takes nothing more, if it is full: who fails on such a disk often cannot say why.
+pub(crate) fn full(folder: &Path) -> Option<io::Error> {
+    let write = || {
+        let mut file = tempfile::tempfile_in(folder)?;
+        file.write_all(&[0; PROBE])?;
+        file.sync_all()
+    };
+    write().err().filter(is_disk_full)
+}
+
 /// Returns whether the error is a lack of space.
 pub(crate) fn is_disk_full(error: &io::Error) -> bool {
     matches!(
@@ -31,6 +47,15 @@ pub(crate) fn is_disk_full(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_takes_files_or_is_not_there_is_not_full() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(full(folder.path()).is_none());
+        assert!(full(&folder.path().join("missing")).is_none());
+        let left = std::fs::read_dir(folder.path()).expect("it is there").count();
+        assert_eq!(left, 0);
+    }
 
     #[test]
     fn who_cannot_write_is_told_to_free_space_only_where_there_is_none() {

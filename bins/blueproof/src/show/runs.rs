@@ -10,7 +10,7 @@ use blueproof_core::{
     domain::{BlueprintName, Ending, Outcome, Repository, RunState},
     pending::PendingReason,
     ports::{AttemptOutput, OutputName, ReportKind},
-    view::{AttemptView, RunView},
+    view::{AttemptView, FailingCall, RunView},
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::report::{self, Comparison};
@@ -213,8 +213,11 @@ fn detail(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> St
     if let Some((_, eviction)) = view.being_evicted() {
         return format!("is being stopped {eviction}, and waits again then");
     }
-    if let Some(pending) = pending {
-        return explanation::why(pending, now);
+    let failing = view.failing_calls.first().map(|call| failing(call, now));
+    match (failing, pending) {
+        (Some(failing), _) if !matches!(view.state, RunState::Ended(_)) => return failing,
+        (_, Some(pending)) => return explanation::why(pending, now),
+        (Some(_) | None, None) => {}
     }
     match view.state {
         RunState::Ended(Ending::Passed) => passed(view),
@@ -235,6 +238,12 @@ fn detail(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> St
         | RunState::Starting
         | RunState::Running => String::new(),
     }
+}
+
+/// Returns which call fails for a run, with the code under which it is described.
+fn failing(call: &FailingCall, now: Timestamp) -> String {
+    let told = call.told(&output::clock(call.again_at, now));
+    output::line(&format!("{}: {told}", call.last.code)).to_string()
 }
 
 /// Returns what a run measured that passed, and first whether it had failed before.

@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     os::unix::fs::{FileTypeExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     str::FromStr,
@@ -35,7 +35,7 @@ pub enum Address {
 /// A text that is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no address to listen on: they look like unix:/run/blueproof/scheduler.sock and 127.0.0.1:8787"
+    "`{0}` is no address to listen on: they look like unix:/run/blueproof/scheduler.sock, 127.0.0.1:8787 and localhost:8787"
 )]
 pub struct ListenError(String);
 
@@ -61,7 +61,13 @@ impl FromStr for Address {
         match text.strip_prefix("unix:") {
             Some("") => Err(wrong()),
             Some(path) => Ok(Address::Unix(path.into())),
-            None => text.parse().map(Address::Tcp).map_err(|_| wrong()),
+            None => {
+                let numeric = match text.strip_prefix("localhost:") {
+                    Some(port) => format!("{}:{port}", Ipv4Addr::LOCALHOST),
+                    None => text.to_owned(),
+                };
+                numeric.parse().map(Address::Tcp).map_err(|_| wrong())
+            }
         }
     }
 }
@@ -171,5 +177,30 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         // One that cannot be removed is found to be nobody's by the next process.
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_socket_or_an_address_of_this_machine_with_a_port() {
+        let loopback = Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)));
+        for text in ["127.0.0.1:8787", "localhost:8787"] {
+            assert_eq!(text.parse(), Ok(loopback.clone()), "{text}");
+        }
+        assert_eq!("unix:/run/s".parse(), Ok(Address::Unix("/run/s".into())));
+        for text in [
+            "",
+            "unix:",
+            "localhost",
+            "localhost:",
+            "localhost:no",
+            "example.org:80",
+            "8787",
+        ] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
     }
 }

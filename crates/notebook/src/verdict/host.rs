@@ -10,6 +10,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::limits;
 use crate::{
+    disk::{self, disk_failure},
     environment::{exhausted, exhausted_line},
     kernel::StartError,
     process::{End, LimitsHit},
@@ -33,6 +34,9 @@ pub(crate) fn start_failure(
     if let Some(line) = exhausted_line(&said) {
         let failure = Failure::outside_cells(FailureClass::Infrastructure, exhausted(line));
         return Box::new(failure);
+    }
+    if let Some(error) = log.parent().and_then(disk::full) {
+        return disk_failure(&error);
     }
     let (class, code, message) = match error {
         StartError::Ended(End::Exited(status)) => (

@@ -77,7 +77,10 @@ fn a_folder_is_not_run_in_place_of_the_commit_that_was_approved() {
         (failure.class, failure.diagnostic.code),
         (FailureClass::Config, Code::HeadChanged)
     );
-    assert!(failure.diagnostic.message.contains("names a folder"), "{failure:?}");
+    assert!(
+        failure.diagnostic.message.contains("names a folder"),
+        "{failure:?}"
+    );
 }
 
 #[test]
