@@ -190,6 +190,7 @@ impl SqliteStore {
         doing: &'static str,
         work: impl FnOnce(&mut Connection) -> Result<T, rows::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.check_in_place()?;
         let done = self
             .writer
             .run(work)
@@ -203,11 +204,27 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, rows::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.check_in_place()?;
         let read = self.reader.run(work).await;
         if self.still.as_ref().is_some_and(Still::has_changed) {
             return Err(self.has_changed());
         }
         read.map_err(|error| self.failed("read it", &error))
+    }
+
+    /// Refuses to go on with a file that nobody else finds any more: what is written into it is lost when this process ends, and
+    /// what is read from it is old.
+    fn check_in_place(&self) -> Result<(), StoreError> {
+        if self.database.is_at(&self.path) {
+            return Ok(());
+        }
+        let message = "the store's file was removed, or another has come into its place";
+        let gone = Diagnostic::error(Code::StoreBroken, message);
+        Err(gone
+            .at(SourceLocation::file(self.path.display().to_string()))
+            .hint("put the file back, or restore a backup, and start this process again")
+            .hint("until this process ends, the file that it had opened is still below `/proc/PID/fd`")
+            .into())
     }
 
     fn has_changed(&self) -> StoreError {

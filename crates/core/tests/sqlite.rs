@@ -4,7 +4,7 @@ use blueproof_core::{
     domain::Actor,
     event::Event,
     fact::Fact,
-    ports::{Batch, Leadership, Seq, Store, StoreClient},
+    ports::{Batch, Leadership, Seq, Store, StoreClient, StoreError},
     sqlite::SqliteStore,
     testing::{FakeLease, contract},
 };
@@ -193,4 +193,28 @@ async fn one_leads_at_a_time() {
     contract::leadership_keeps_its_promises(&one, &other).await;
     let lease = FakeLease::default();
     contract::leadership_keeps_its_promises(&lease, &lease.clone()).await;
+}
+
+#[tokio::test]
+async fn a_store_whose_file_is_gone_or_replaced_is_neither_read_nor_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, aside) = (folder.path().join("b.db"), folder.path().join("aside.db"));
+    let store = SqliteStore::open(&path).expect("a store");
+    let write = async || store.append(Seq(0), Batch::default()).await.map(drop);
+    let read = async || store.facts(Seq(0), 1).await.map(drop);
+    let gone = |done: Result<(), StoreError>| {
+        let error = done.expect_err("nobody else finds this file");
+        assert_eq!(error.diagnostic.code, Code::StoreBroken);
+        assert!(error.diagnostic.message.contains("was removed"), "{error}");
+    };
+    read().await.expect("it is there");
+    std::fs::rename(&path, &aside).expect("it is moved");
+    gone(read().await);
+    gone(write().await);
+    std::fs::copy(&aside, &path).expect("another comes into its place");
+    gone(read().await);
+    gone(write().await);
+    std::fs::rename(&aside, &path).expect("it is put back");
+    read().await.expect("it is there again");
+    write().await.expect("it is there again");
 }

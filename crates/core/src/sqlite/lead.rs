@@ -84,6 +84,16 @@ impl DatabaseFile {
         }
     }
 
+    /// Returns whether the file still is what `path` names. A file that cannot be looked at is.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        let name = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        match (fs::metadata(path), self.file.metadata()) {
+            (Ok(there), Ok(own)) => name(there) == name(own),
+            (Err(error), _) => error.kind() != io::ErrorKind::NotFound,
+            (Ok(_), Err(_)) => true,
+        }
+    }
+
     /// Takes the right to append, or returns `None` while somebody has it. Does not wait.
     pub(super) fn try_lead(self: &Arc<Self>) -> io::Result<Option<FileLock>> {
         let mut is_led_here = self.is_led_here();

@@ -71,12 +71,15 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Answers whether this process leads, and so decides what it is asked for.
+/// Answers whether this process leads, and so decides what it is asked for, and whether its store can be read.
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, ApiError> {
     let standing = api.service.standing().borrow().clone();
     let not_serving = |why| Diagnostic::error(Code::NotServing, why);
     Err(ApiError::unavailable(match standing {
-        ServiceStatus::Leading => return Ok("ok\n"),
+        ServiceStatus::Leading => {
+            api.store.runs_before(None, 1).await?;
+            return Ok("ok\n");
+        }
         ServiceStatus::Failing(problem) => *problem,
         ServiceStatus::Starting => not_serving("the scheduler is starting"),
         ServiceStatus::Stopped => not_serving("the scheduler was told to stop"),
