@@ -144,9 +144,21 @@ pub struct RunRequest {
 #[serde(rename_all = "camelCase")]
 pub struct Retries {
     /// After an infrastructure failure.
+    #[cfg_attr(feature = "schema", schemars(range(max = 10)))]
     pub infrastructure: u32,
     /// After a failure of the blueprint itself, for those that are known to be flaky.
+    #[cfg_attr(feature = "schema", schemars(range(max = 10)))]
     pub blueprint: u32,
+}
+
+impl Retries {
+    /// The most that anybody may ask for, of each: a retry takes the time of others.
+    pub const MOST: u32 = 10;
+
+    /// Returns whether nobody asks for more than there may be.
+    pub fn is_valid(self) -> bool {
+        self.infrastructure <= Self::MOST && self.blueprint <= Self::MOST
+    }
 }
 
 /// What an attempt carries out.

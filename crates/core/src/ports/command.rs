@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{Approval, HoldTarget, RevocationTarget},
-    domain::{Actor, BaseRef, Head, PullRequest, Repository, RequestKey, RunId, RunRequest},
+    domain::{Actor, BaseRef, Head, PullRequest, Repository, RequestKey, Retries, RunId, RunRequest},
     event::{Event, StopMode},
 };
 
@@ -216,13 +216,30 @@ impl Command {
 }
 
 impl Command {
-    /// Returns whether its key is [valid](RequestKey::is_valid), and that of the command that an approval says to have come by.
-    pub fn has_valid_keys(&self) -> bool {
+    /// Returns what is wrong with a command that comes from elsewhere, where its type does not tell: its key, and that of the
+    /// command that an approval says to have come by, are [valid](RequestKey::is_valid), and so is the number of
+    /// [retries](Retries::is_valid).
+    ///
+    /// # Errors
+    ///
+    /// What has to be changed.
+    pub fn check(&self) -> Result<(), String> {
         let mut keys = vec![self.key()];
         if let Command::Approve { approval, .. } = self {
             keys.extend(&approval.via);
         }
-        keys.into_iter().all(RequestKey::is_valid)
+        if !keys.into_iter().all(RequestKey::is_valid) {
+            return Err(format!("a key has 1 to {} characters", RequestKey::LONGEST));
+        }
+        if let Command::Run { request } = self
+            && !request.retries.is_valid()
+        {
+            return Err(format!(
+                "there are at most {} retries of each kind",
+                Retries::MOST
+            ));
+        }
+        Ok(())
     }
 
     /// Returns the same command by whoever it is in truth by, which `actor` returns for whom it says itself to be by. News from
@@ -300,5 +317,29 @@ impl From<Command> for Event {
                 via,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::request;
+
+    #[test]
+    fn keys_and_retries_are_within_their_limits() {
+        let run = |change: fn(&mut RunRequest)| {
+            let mut request = Box::new(request("a", "nano-lm"));
+            change(&mut request);
+            Command::Run { request }.check()
+        };
+        let longest = "k".repeat(RequestKey::LONGEST);
+        assert_eq!(
+            run(|request| request.retries.infrastructure = Retries::MOST),
+            Ok(())
+        );
+        assert!(run(|request| request.retries.blueprint = Retries::MOST + 1).is_err());
+        assert!(run(|request| request.key = RequestKey(String::new())).is_err());
+        let keyed = |key: String| RequestKey(key).is_valid();
+        assert!(keyed(longest.clone()) && !keyed(format!("{longest}k")));
     }
 }

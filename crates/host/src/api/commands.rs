@@ -50,10 +50,9 @@ pub(super) async fn submit(
     extract::Json(command): extract::Json<Command>,
 ) -> Result<(StatusCode, Json<StoredCommand>), ApiError> {
     caller.check(needed(&command))?;
-    if !command.has_valid_keys() {
-        let why = format!("a key has 1 to {} characters", RequestKey::LONGEST);
-        return Err(ApiError::malformed(StatusCode::BAD_REQUEST, &why));
-    }
+    command
+        .check()
+        .map_err(|why| ApiError::malformed(StatusCode::BAD_REQUEST, &why))?;
     check_own_decision(&api)?;
     let command = command.by(|claimed| caller.acts_as(claimed));
     let key = command.key().clone();

@@ -6,6 +6,7 @@ use std::{
     str::FromStr,
 };
 
+use blueproof_core::domain::Retries;
 use blueproof_diagnostic::{
     Code, Diagnostic,
     yaml::{Decode, Located, Problems, Value, YamlNode},
@@ -36,9 +37,6 @@ pub enum Number<T> {
 /// How often something is tried again. Each try takes the time of others, so that there is a most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryCount(pub u32);
-
-/// The most that a blueprint may ask for.
-const MOST_RETRIES: u32 = 10;
 
 /// A path relative to the blueprint's folder that does not lead out of it by its letters. Symbolic links are
 /// looked at when the file is.
@@ -181,8 +179,8 @@ impl Decode for Timeout {
 impl Decode for RetryCount {
     fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         let count = u32::decode(node, problems)?;
-        if count > MOST_RETRIES {
-            let message = format!("{count} retries are more than {MOST_RETRIES}");
+        if count > Retries::MOST {
+            let message = format!("{count} retries are more than {}", Retries::MOST);
             let hint = "what fails so often needs a person: `blueproof retry` tries once more";
             problems.bad_value(node.spot, message, hint);
             return None;
@@ -191,7 +189,7 @@ impl Decode for RetryCount {
     }
 
     fn schema() -> serde_json::Value {
-        json!({ "type": "integer", "minimum": 0, "maximum": MOST_RETRIES })
+        json!({ "type": "integer", "minimum": 0, "maximum": Retries::MOST })
     }
 }
 
