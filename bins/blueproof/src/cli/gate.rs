@@ -16,7 +16,7 @@ use crate::{
 /// The codes of commands that the gate may refuse.
 const EXITS: [Exit; 4] = [Exit::Ok, Exit::Usage, Exit::Infrastructure, Exit::Refused];
 
-/// Approve content and what its runs do with it, so that they may run.
+/// Approve content, so that it may run.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help(
     "Examples:\n  blueproof approve 1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d --pull-request 12 --for 24h\n  blueproof approve r-41",
