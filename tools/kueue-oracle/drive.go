@@ -24,9 +24,9 @@ type unsettled struct {
 	Unsettled bool `json:"unsettled"`
 }
 
-// decide answers a scenario, with so many cycles after each step in which nothing is left to decide. Whatever goes wrong,
-// in Kueue too, is an error and not an end.
-func decide(s *scenario, idle int) (answer any, err error) {
+// decide answers a scenario, with so many cycles after a step in which nothing is left to decide, and returns after which
+// steps some heap had someone. Whatever goes wrong, in Kueue too, is an error and not an end.
+func decide(s *scenario, idle func(step int) int) (answer any, awake []int, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			answer, err = nil, fmt.Errorf("panic: %v", problem)
@@ -34,7 +34,7 @@ func decide(s *scenario, idle int) (answer any, err error) {
 	}()
 	fair, err := fairConfig(s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	byUsage := false
 	for _, q := range s.Queues {
@@ -43,15 +43,16 @@ func decide(s *scenario, idle int) (answer any, err error) {
 	w := newWorld(fair, byUsage)
 	w.unchecked, w.wakes = s.Unchecked, s.Wakes
 	if err := w.setUp(s); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	switch s.Kind {
 	case "cycle":
-		return w.decideCycle(s)
+		answer, err = w.decideCycle(s)
+		return answer, nil, err
 	case "script", "linger":
 		return w.decideScript(s, idle)
 	}
-	return nil, fmt.Errorf("kind %q is none of cycle, script, linger", s.Kind)
+	return nil, nil, fmt.Errorf("kind %q is none of cycle, script, linger", s.Kind)
 }
 
 func fairConfig(s *scenario) (*config.FairSharing, error) {
@@ -124,31 +125,35 @@ func (w *world) enter(all map[string][]*workload, running bool) error {
 	return nil
 }
 
-func (w *world) decideScript(s *scenario, idle int) (any, error) {
+func (w *world) decideScript(s *scenario, idle func(step int) int) (any, []int, error) {
 	answer := &scriptAnswer{Steps: []*stepAnswer{}}
+	var awake []int
 	for i := range s.Steps {
 		if err := w.do(&s.Steps[i], s.Kind == "linger"); err != nil {
-			return nil, fmt.Errorf("step %d: %w", i, err)
+			return nil, nil, fmt.Errorf("step %d: %w", i, err)
 		}
 		noted := newJournal()
 		cycles, settled, err := w.settle(noted, s.Kind == "linger")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !settled {
-			return unsettled{true}, nil
+			return unsettled{true}, nil, nil
 		}
-		if err := w.idle(idle, noted, s.Kind == "linger"); err != nil {
-			return nil, err
+		if w.pending() {
+			awake = append(awake, i)
+		}
+		if err := w.idle(idle(i), noted, s.Kind == "linger"); err != nil {
+			return nil, nil, err
 		}
 		step, err := w.state(noted, s)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		step.Cycles = cycles
 		answer.Steps = append(answer.Steps, step)
 	}
-	return answer, nil
+	return answer, awake, nil
 }
 
 // do carries out what a step says, before any cycle.

@@ -47,6 +47,12 @@ func TestAnswers(t *testing.T) {
 			  {"running": [], "waiting": ["p1", "p2"], "preempted": {}, "leaving": ["r"], "admitted": {}, "cycles": 1},
 			  {"running": [], "waiting": ["p2", "r"], "preempted": {"p1": "Q"}, "leaving": ["p1"], "admitted": {}, "cycles": 3}]}`,
 		},
+		"where a scan is hangs on the idle cycles, also where those after all steps add up to whole rounds": {
+			`{"kind": "script", "queues": {"q": {"strategy": "StrictFIFO", "groups": [{"a": {"gpu": 1}, "b": {"gpu": 1}, "c": {"gpu": 1}}, {"n": {"net": 1}}]}},
+			  "steps": [{"submit": [{"n": "w1", "q": "q", "net": 1}]}, {"submit": [{"n": "w2", "q": "q", "gpu": 1, "net": 1}]},
+			            {"gone": ["w2"]}, {"gone": ["w2"]}, {"finish": ["w1"]}]}`,
+			`{"idle_dependent": true}`,
+		},
 		"fair sharing can go round for ever": {
 			`{"kind": "script", "fair": true,
 			  "queues": {"q1": {"cohort": "c", "groups": [{"default": {"cpu": [2, null, 2]}}]},

@@ -1,6 +1,6 @@
 //! How often estimates held: each request of a log is estimated from what was known then, and compared with what came.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -11,13 +11,15 @@ use crate::{
     event::Event,
     fact::Fact,
     ports::LoggedFact,
-    scheduler::Replay,
+    scheduler::{ESTIMATE_EFFORT, Replay},
     view::RunView,
 };
 
 /// Replays a log and estimates each run when it is asked for.
 ///
-/// Starts are compared for runs that had to wait, and ends for runs that ended by themselves.
+/// Starts are compared for runs that had to wait, and ends for runs that ended by themselves. An estimate costs the more the
+/// more runs are there, so that estimates of all would cost the square of a queue's length: each run that is asked for
+/// grants the effort of an estimate among 200, and while more was spent than granted, runs are passed over.
 #[derive(Debug, Default)]
 pub struct Backtest {
     replay: Replay,
@@ -25,6 +27,11 @@ pub struct Backtest {
     asked: Option<(RequestKey, Timestamp)>,
     estimates: BTreeMap<RunId, Option<Estimate>>,
     last_at: Option<Timestamp>,
+    /// The runs that were asked for and not estimated, because too much was spent on those before.
+    passed_over: BTreeSet<RunId>,
+    /// How many runs estimates may go over, all courses counted, and how many they did.
+    granted: usize,
+    spent: usize,
 }
 
 /// How often estimates held.
@@ -33,7 +40,9 @@ pub struct Backtest {
 pub struct Scores {
     /// How many runs were asked for.
     pub runs: usize,
-    /// Of how many nothing could be said, or only a limit of time.
+    /// How many of them were not estimated: with so many others there, estimates of all would take too long.
+    pub passed_over: usize,
+    /// Of how many of the others nothing could be said, or only a limit of time.
     pub without_estimate: usize,
     /// Of starts, for those who had to wait.
     pub starts: EstimateAccuracy,
@@ -86,11 +95,18 @@ impl Backtest {
             return;
         };
         let scheduler = self.replay.scheduler();
-        let run = scheduler.run_of(&key);
-        if let Some(run) = run.filter(|run| !self.estimates.contains_key(run)) {
-            let estimate = scheduler.estimates(at, &[run].into()).remove(&run);
-            self.estimates.insert(run, estimate);
+        let is_known = |run: &RunId| self.estimates.contains_key(run) || self.passed_over.contains(run);
+        let Some(run) = scheduler.run_of(&key).filter(|run| !is_known(run)) else {
+            return;
+        };
+        self.granted += ESTIMATE_EFFORT;
+        if self.spent > self.granted {
+            self.passed_over.insert(run);
+            return;
         }
+        let (mut estimates, effort) = scheduler.estimates_and_effort(at, &[run].into());
+        self.spent += effort;
+        self.estimates.insert(run, estimates.remove(&run));
     }
 
     /// Returns how often estimates held, of runs that were asked for within `since` before the end of the log.
@@ -99,14 +115,18 @@ impl Backtest {
         let now = self.last_at.unwrap_or(Timestamp::MIN);
         let from = since.and_then(|since| now.checked_sub(since).ok());
         let mut scores = Scores::default();
+        let scheduler = self.replay.scheduler();
+        let counted = |run: &RunId| {
+            let view = scheduler.view(*run)?;
+            from.is_none_or(|from| view.requested_at >= from).then_some(view)
+        };
+        scores.passed_over = self.passed_over.iter().filter_map(counted).count();
+        scores.runs = scores.passed_over;
         let (mut starts, mut ends) = (Vec::new(), BTreeMap::<String, Vec<Case>>::new());
         for (run, estimate) in &self.estimates {
-            let Some(view) = self.replay.scheduler().view(*run) else {
+            let Some(view) = counted(run) else {
                 continue;
             };
-            if from.is_some_and(|from| view.requested_at < from) {
-                continue;
-            }
             scores.runs += 1;
             let end = estimate.and_then(|estimate| estimate.end);
             if !matches!(end, Some(When::Likely { .. })) {

@@ -49,6 +49,7 @@ use crate::{
     policy::{Policy, RetryPolicy},
     view::{FailingCall, RunView},
 };
+pub(crate) use estimate::RUNS_IN_ALL as ESTIMATE_EFFORT;
 use forget::Settled;
 use gate::{Gate, Origin};
 use passes::Passes;

@@ -28,11 +28,20 @@ impl fmt::Display for Answer {
             add(&mut table, &format!("  {}", line(name)), held);
         }
         f.write_str(&table.render(Width::Unlimited))?;
-        write!(
-            f,
-            "each of {} runs was estimated when it was asked for",
-            scores.runs
-        )?;
+        match scores.passed_over {
+            0 => write!(
+                f,
+                "each of {} runs was estimated when it was asked for",
+                scores.runs
+            )?,
+            passed_over => write!(
+                f,
+                "{} of {} runs were estimated when they were asked for, the others passed over: with so many waiting, \
+                 estimates of all would take too long",
+                scores.runs - passed_over,
+                scores.runs
+            )?,
+        }
         if scores.without_estimate > 0 {
             write!(f, "; of {} nothing could be told yet", scores.without_estimate)?;
         }

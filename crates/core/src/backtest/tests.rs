@@ -69,6 +69,42 @@ fn starts_count_for_those_who_wait_and_ends_from_the_fourth_run_on() {
     assert_eq!(scores.ends_by_blueprint["nano-lm"], *ends);
 }
 
+/// Takes in the log of a core that is busy for long while so many runs come.
+fn of_a_long_queue(runs: i64) -> Backtest {
+    let all: Vec<_> = (0..runs).map(|second| (second, 3600)).collect();
+    let mut backtest = Backtest::default();
+    log(&all).iter().for_each(|logged| backtest.take_in(logged));
+    backtest.estimate();
+    backtest
+}
+
+#[test]
+fn estimates_in_a_long_queue_cost_no_more_than_its_runs_grant() {
+    let backtest = of_a_long_queue(700);
+    assert_eq!(backtest.granted, 700 * ESTIMATE_EFFORT);
+    // No estimate goes over more than 700 runs in ten courses.
+    let off_by = backtest.spent.abs_diff(backtest.granted);
+    assert!(off_by <= 10 * 700, "{} were spent", backtest.spent);
+    let latest = backtest.estimates.keys().next_back().copied();
+    assert!(latest > Some(RunId(690)), "estimated to the end: {latest:?}");
+    let first = backtest.passed_over.first().copied();
+    assert!(
+        first > Some(RunId(200)),
+        "the first that was passed over: {first:?}"
+    );
+    let (estimated, passed_over) = (backtest.estimates.len(), backtest.passed_over.len());
+    let scores = backtest.finish(None);
+    assert_eq!((scores.runs, scores.passed_over), (700, passed_over));
+    assert_eq!(estimated + passed_over, 700);
+}
+
+#[test]
+fn nobody_is_passed_over_while_two_hundred_are_there() {
+    let backtest = of_a_long_queue(199);
+    assert!(backtest.spent > 0, "somebody waits");
+    assert_eq!((backtest.estimates.len(), backtest.passed_over.len()), (199, 0));
+}
+
 #[test]
 fn what_was_asked_for_before_the_span_is_known_and_does_not_count() {
     let log = log(&[(0, 100), (110, 100), (220, 100), (1000, 100)]);

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How many runs may be there, all courses counted, so that an answer comes at once.
-const RUNS_IN_ALL: usize = 2_000;
+pub(crate) const RUNS_IN_ALL: usize = 2_000;
 
 /// One course less than these is the most: p50 and p90 are two of them, and more tell nothing that people would notice.
 const COURSES_AT_MOST: usize = 100;
@@ -43,20 +43,40 @@ impl Scheduler {
     ///
     /// It takes time in proportion to who else is there. Where more than 5,000 are it says nothing of those who wait.
     pub fn estimates(&self, now: Timestamp, wanted: &BTreeSet<RunId>) -> BTreeMap<RunId, Estimate> {
+        self.estimates_and_effort(now, wanted).0
+    }
+
+    /// Returns the same, and how many runs were in the courses that were played for it, all courses counted.
+    pub(crate) fn estimates_and_effort(
+        &self,
+        now: Timestamp,
+        wanted: &BTreeSet<RunId>,
+    ) -> (BTreeMap<RunId, Estimate>, usize) {
         let now = now.max(self.now);
-        let outlook = Outlook::of(self, now);
-        let (waiting, running): (BTreeSet<RunId>, BTreeSet<RunId>) = wanted
-            .iter()
-            .filter(|run| outlook.guesses.contains_key(run))
-            .partition(|run| self.waits(**run));
-        let mut estimates: BTreeMap<_, _> = running
-            .into_iter()
-            .filter_map(|run| Some((run, outlook.of_running(run)?)))
-            .collect();
-        if !waiting.is_empty() {
-            estimates.extend(outlook.of_waiting(&waiting));
+        let there = wanted.intersection(&self.unsettled).copied();
+        let (mut waiting, running): (BTreeSet<RunId>, BTreeSet<RunId>) =
+            there.partition(|run| self.waits(*run));
+        if self.unsettled.len() > RUNS_AT_MOST {
+            waiting.clear();
         }
-        estimates
+        // When one ends that has its quota depends on nobody else.
+        let concerned = if waiting.is_empty() {
+            &running
+        } else {
+            &self.unsettled
+        };
+        let outlook = Outlook::of(self, now, concerned);
+        let mut estimates: BTreeMap<_, _> = running
+            .iter()
+            .filter_map(|run| Some((*run, outlook.of_running(*run)?)))
+            .collect();
+        if waiting.is_empty() {
+            return (estimates, 0);
+        }
+        let courses = outlook.play(&waiting);
+        let of = |run: &RunId| Some((*run, outlook.of_starts(*run, &courses)?));
+        estimates.extend(waiting.iter().filter_map(of));
+        (estimates, courses.len() * outlook.guesses.len())
     }
 
     /// Returns whether quota is still to come for a run that asked for it.
@@ -80,7 +100,7 @@ struct Outlook<'a> {
     now: Timestamp,
     /// How many courses there are, and one more.
     courses: usize,
-    /// Everybody who is on the way.
+    /// Of everybody who is on the way, or of those whom nobody else concerns.
     guesses: BTreeMap<RunId, Guess<'a>>,
     clearing: SignedDuration,
 }
@@ -121,8 +141,8 @@ struct Start {
 }
 
 impl<'a> Outlook<'a> {
-    fn of(scheduler: &'a Scheduler, now: Timestamp) -> Self {
-        let runs = scheduler.unsettled.iter().map(|run| &scheduler.runs[run]);
+    fn of(scheduler: &'a Scheduler, now: Timestamp, concerned: &BTreeSet<RunId>) -> Self {
+        let runs = concerned.iter().map(|run| &scheduler.runs[run]);
         let there = scheduler.unsettled.len() + scheduler.objects().cluster_queues.len();
         let courses = (RUNS_IN_ALL / there.max(1)).clamp(COURSES_AT_LEAST, COURSES_AT_MOST);
         // A multiple of ten, of which p50 and p90 are whole parts.
@@ -162,17 +182,11 @@ impl<'a> Outlook<'a> {
         })
     }
 
-    /// Returns when those who wait are likely to start and to end.
-    fn of_waiting(&self, wanted: &BTreeSet<RunId>) -> BTreeMap<RunId, Estimate> {
-        if self.guesses.len() > RUNS_AT_MOST {
-            return BTreeMap::new();
-        }
-        let courses = self
-            .each_course()
-            .map(|number| Course::new(self, number).play(wanted));
-        let courses: Vec<_> = courses.collect();
-        let of = |run: &RunId| Some((*run, self.of_starts(*run, &courses)?));
-        wanted.iter().filter_map(of).collect()
+    /// Returns when each of these runs got its quota, course by course.
+    fn play(&self, wanted: &BTreeSet<RunId>) -> Vec<BTreeMap<RunId, Start>> {
+        self.each_course()
+            .map(|number| Course::new(self, number).play(wanted))
+            .collect()
     }
 
     fn of_starts(&self, run: RunId, courses: &[BTreeMap<RunId, Start>]) -> Option<Estimate> {
