@@ -182,7 +182,13 @@ fn pull_request(runs: &[RunView], number: u64) -> Result<PullRequest, Diagnostic
 
 #[cfg(test)]
 mod tests {
-    use blueproof_core::{event::Event, policy::Policy, scheduler::Scheduler, testing::request};
+    use blueproof_core::{
+        domain::{Head, Repository},
+        event::Event,
+        policy::Policy,
+        scheduler::Scheduler,
+        testing::request,
+    };
 
     use super::*;
 

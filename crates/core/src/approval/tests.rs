@@ -56,7 +56,7 @@ fn an_approval_of_named_jobs_covers_no_other_of_the_same_head() {
     let mut target = ApprovalTarget::whole_head_of(&one.subject);
     target.scope.jobs = Selection::one(one.job.digest());
     assert!(target.covers(&one));
-    let mut other = one.clone();
+    let mut other = one;
     other.job.work = json!({"notebook": "a.ipynb", "secrets": [{"name": "hf-token", "env": "HF_TOKEN"}]});
     assert!(!target.covers(&other));
     target.scope.jobs = Selection::All;
