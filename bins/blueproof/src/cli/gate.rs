@@ -37,6 +37,9 @@ pub(crate) struct Approve {
     /// Approve whatever is asked for with this content, and not only what its runs ask for now
     #[arg(long)]
     pub(crate) any_job: bool,
+    /// Show what would be approved, and approve nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Revoke approvals: attempts under them are stopped.

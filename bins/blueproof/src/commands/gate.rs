@@ -1,5 +1,6 @@
 //! `blueproof approve`, `revoke`, `hold` and `resume`: what is said about content before it runs.
 
+mod asked_job;
 mod content;
 
 use std::collections::BTreeSet;
@@ -34,7 +35,11 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
     let expires_at = expires_at.transpose().expect("a time span");
     for named in content::find(session, &arguments.contents).await? {
         let (target, jobs) = content::to_approve(session, &named, arguments).await?;
-        let told = format!("approved {}\n{}", named.content, content::listed(&jobs));
+        output::print(&format!("{}\n{}", named.content, content::listed(&jobs)))?;
+        if arguments.dry_run {
+            continue;
+        }
+        let told = format!("approved {}\n", named.content);
         let approval = Approval {
             at: Some(now),
             expires_at,

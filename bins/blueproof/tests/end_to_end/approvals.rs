@@ -179,9 +179,16 @@ fn an_approval_is_of_what_the_runs_of_a_head_ask_for_and_of_nothing_else() {
         why.contains("ada approved this head, but not what this run does with it"),
         "{why}"
     );
+    let shown = blueproof(&home, "ada", &["approve", "--dry-run", "r-3"]);
+    assert!(shown.stdout.contains("r-3: "), "{shown:?}");
+    let waits = blueproof(&home, "bob", &["wait", "r-3", "--timeout", "10ms"]);
+    assert_eq!(waits.code, Some(8), "{waits:?}");
     let approved = blueproof(&home, "ada", &["approve", "r-3"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
-    assert!(approved.stdout.contains("steps=1000000"), "{approved:?}");
+    assert!(
+        approved.stdout.contains("work.parameters.steps: 1000000\n"),
+        "{approved:?}"
+    );
     assert_eq!(blueproof(&home, "bob", &["wait", "r-3"]).code, Some(0));
 }
 

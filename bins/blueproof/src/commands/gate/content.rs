@@ -1,16 +1,19 @@
 //! Which content is approved or revoked, and what the runs of it ask for.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+};
 
 use blueproof_core::{
     approval::{ApprovalTarget, Scope, Selection},
-    domain::{BaseRef, Head, JobDigest, Repository, RunId, RunRequest, RunState, Subject},
+    domain::{BaseRef, Head, JobDigest, Repository, RunId, RunState, Subject},
     ports::StoreClient,
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
-use blueproof_notebook::plan::Plan;
 
+use super::asked_job::AskedJob;
 use crate::{
     cli::{Approve, Contents},
     exit::Problem,
@@ -37,13 +40,6 @@ pub(super) struct Named {
     pub(super) content: Content,
     runs: Vec<RunView>,
     is_one_run: bool,
-}
-
-/// A job, what it is in words, and the runs that ask for it.
-#[derive(Debug)]
-pub(super) struct AskedJob {
-    words: String,
-    runs: Vec<RunId>,
 }
 
 impl Content {
@@ -117,7 +113,7 @@ fn unclear(head: &Head, several: &[String]) -> Diagnostic {
     let message = "several have this head, and each is approved by itself";
     Diagnostic::error(Code::Usage, message)
         .because(several.join("; "))
-        .hint("name one with `--pull-request N`, or a run of it, such as `r-41`")
+        .hint("name a run of it, such as `r-41`, or its pull request with `--pull-request N`")
 }
 
 /// Returns what is to be approved, and the jobs that the runs which have not ended ask for.
@@ -193,44 +189,17 @@ async fn asked_jobs(
         let Some(request) = store.request(run.id).await? else {
             continue;
         };
-        let asked = jobs.entry(request.job.digest()).or_insert_with(|| AskedJob {
-            words: in_words(run, &request),
-            runs: Vec::new(),
-        });
-        asked.runs.push(run.id);
+        match jobs.entry(request.job.digest()) {
+            Entry::Occupied(mut asked) => asked.get_mut().also_of(run.id),
+            Entry::Vacant(first) => drop(first.insert(AskedJob::new(run, &request).map_err(Problem::usage)?)),
+        }
     }
     Ok(jobs)
 }
 
-/// Returns what a run does, as far as whoever approves it has to know beside the content.
-fn in_words(run: &RunView, request: &RunRequest) -> String {
-    let subject = &run.subject;
-    let mut words = vec![run.asked().to_string()];
-    if let Ok(plan) = serde_json::from_value::<Plan>(request.job.work.clone()) {
-        let secrets: Vec<&str> = plan.secrets.iter().map(|secret| &*secret.name).collect();
-        if !secrets.is_empty() {
-            words.push(format!("secrets {}", secrets.join(", ")));
-        }
-        if !plan.parameters.is_empty() {
-            let parameters = plan
-                .parameters
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"));
-            words.push(parameters.collect::<Vec<_>>().join(" "));
-        }
-    }
-    let profile = subject.profile.as_ref();
-    let profile = profile.map_or_else(String::new, |profile| format!(" under {profile}"));
-    output::line(&format!("{}{profile}: {}", subject.blueprint, words.join("; ")))
-}
-
-/// Returns the jobs as lines.
+/// Returns what is to be approved in lines: of each job all that it says, and nothing of it twice.
 pub(super) fn listed(jobs: &[AskedJob]) -> String {
-    let lines = jobs.iter().map(|job| {
-        let runs: Vec<String> = job.runs.iter().map(ToString::to_string).collect();
-        format!("  {}: {}\n", runs.join(", "), job.words)
-    });
-    lines.collect()
+    jobs.iter().map(AskedJob::to_string).collect()
 }
 
 #[cfg(test)]
