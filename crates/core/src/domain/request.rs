@@ -178,6 +178,14 @@ pub struct Job {
 }
 
 impl Job {
+    /// The most bytes of a job that is taken from elsewhere, as JSON: it is kept in memory for as long as its run is remembered.
+    pub const LARGEST: usize = 256 << 10;
+
+    /// Returns whether it is no larger than one may be.
+    pub fn is_of_valid_size(&self) -> bool {
+        serde_json::to_vec(self).is_ok_and(|written| written.len() <= Self::LARGEST)
+    }
+
     /// Returns what the notebook's own kernel is given of this machine.
     pub fn driver(&self) -> Resources {
         self.pod_sets.driver_resources()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     approval::{Approval, HoldTarget, RevocationTarget},
-    domain::{Actor, BaseRef, Head, PullRequest, Repository, RequestKey, Retries, RunId, RunRequest},
+    domain::{Actor, BaseRef, Head, Job, PullRequest, Repository, RequestKey, Retries, RunId, RunRequest},
     event::{Event, StopMode},
 };
 
@@ -217,8 +217,8 @@ impl Command {
 
 impl Command {
     /// Returns what is wrong with a command that comes from elsewhere, where its type does not tell: its key, and that of the
-    /// command that an approval says to have come by, are [valid](RequestKey::is_valid), and so is the number of
-    /// [retries](Retries::is_valid).
+    /// command that an approval says to have come by, are [valid](RequestKey::is_valid), and so are the number of
+    /// [retries](Retries::is_valid) and the [size](Job::is_of_valid_size) of a run's job.
     ///
     /// # Errors
     ///
@@ -231,13 +231,17 @@ impl Command {
         if !keys.into_iter().all(RequestKey::is_valid) {
             return Err(format!("a key has 1 to {} characters", RequestKey::LONGEST));
         }
-        if let Command::Run { request } = self
-            && !request.retries.is_valid()
-        {
+        let Command::Run { request } = self else {
+            return Ok(());
+        };
+        if !request.retries.is_valid() {
             return Err(format!(
                 "there are at most {} retries of each kind",
                 Retries::MOST
             ));
+        }
+        if !request.job.is_of_valid_size() {
+            return Err(format!("a job has at most {} bytes as JSON", Job::LARGEST));
         }
         Ok(())
     }
@@ -326,7 +330,7 @@ mod tests {
     use crate::testing::request;
 
     #[test]
-    fn keys_and_retries_are_within_their_limits() {
+    fn keys_retries_and_jobs_are_within_their_limits() {
         let run = |change: fn(&mut RunRequest)| {
             let mut request = Box::new(request("a", "nano-lm"));
             change(&mut request);
@@ -338,6 +342,7 @@ mod tests {
             Ok(())
         );
         assert!(run(|request| request.retries.blueprint = Retries::MOST + 1).is_err());
+        assert!(run(|request| request.job.work = "x".repeat(Job::LARGEST).into()).is_err());
         assert!(run(|request| request.key = RequestKey(String::new())).is_err());
         let keyed = |key: String| RequestKey(key).is_valid();
         assert!(keyed(longest.clone()) && !keyed(format!("{longest}k")));
