@@ -243,7 +243,7 @@ fn detail(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> St
 /// Returns which call fails for a run, with the code under which it is described.
 fn failing(call: &FailingCall, now: Timestamp) -> String {
     let told = call.told(&output::clock(call.again_at, now));
-    output::line(&format!("{}: {told}", call.last.code)).to_string()
+    output::line(&format!("{}: {told}", call.last.code))
 }
 
 /// Returns what a run measured that passed, and first whether it had failed before.
