@@ -35,11 +35,11 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
     let expires_at = expires_at.transpose().expect("a time span");
     for named in content::find(session, &arguments.contents).await? {
         let (target, jobs) = content::to_approve(session, &named, arguments).await?;
-        output::print(&format!("{}\n{}", named.content, content::listed(&jobs)))?;
+        let told = content::in_words(&target);
+        output::print(&format!("{told}\n{}", content::listed(&jobs)))?;
         if arguments.dry_run {
             continue;
         }
-        let told = format!("approved {}\n", named.content);
         let approval = Approval {
             at: Some(now),
             expires_at,
@@ -53,7 +53,7 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
             })
             .await?;
         session.until_taken_up(&key).await?;
-        output::print(&told)?;
+        output::print(&format!("approved {told}\n"))?;
     }
     session.spawn_host()?;
     Ok(Exit::Ok)
@@ -65,13 +65,12 @@ pub(super) fn revoke(arguments: &Revoke, flags: &ConfigFlags) -> Result<Exit, Pr
 
 async fn leave_revoke(session: &Session, arguments: &Revoke) -> Result<Exit, Problem> {
     for named in content::find(session, &arguments.contents).await? {
-        let content = named.content;
-        let told = content.to_string();
+        let told = content::in_words(&named.target);
         let key = new_key();
         let target = RevocationTarget {
-            repository: content.repository,
-            pull_request: content.pull_request,
-            head: Some(content.head),
+            repository: named.target.repository,
+            pull_request: named.target.pull_request,
+            head: Some(named.target.head),
         };
         let counted = replay(&*session.store).await?.0.n_approvals(&target);
         let by = local_user();

@@ -1,13 +1,10 @@
 //! Which content is approved or revoked, and what the runs of it ask for.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    fmt,
-};
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use blueproof_core::{
-    approval::{ApprovalTarget, Scope, Selection},
-    domain::{BaseRef, Head, JobDigest, Repository, RunId, RunState, Subject},
+    approval::{ApprovalTarget, Selection},
+    domain::{Head, JobDigest, RunId, RunState},
     ports::StoreClient,
     view::RunView,
 };
@@ -25,42 +22,20 @@ use crate::{
 /// The most different jobs that one approval names: nobody has looked at more.
 const MOST_JOBS: usize = 100;
 
-/// A head, and what it is of.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Content {
-    pub(super) repository: Repository,
-    pub(super) pull_request: Option<u64>,
-    pub(super) head: Head,
-    base: Option<BaseRef>,
-}
-
-/// Content that somebody names, and the runs that test it: all, or the one that was named.
+/// Content that somebody names: all of a head, or what one run is of; and the runs that are meant.
 #[derive(Debug)]
 pub(super) struct Named {
-    pub(super) content: Content,
+    pub(super) target: ApprovalTarget,
     runs: Vec<RunView>,
-    is_one_run: bool,
 }
 
-impl Content {
-    fn of(subject: &Subject) -> Self {
-        Self {
-            repository: subject.repository.clone(),
-            pull_request: subject.pull_request,
-            head: subject.head.clone(),
-            base: subject.base.clone(),
-        }
-    }
-}
-
-impl fmt::Display for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.head.short())?;
-        if let Some(number) = self.pull_request {
-            write!(f, " of pull request {number}")?;
-        }
-        write!(f, " of {}", output::line(&self.repository.to_string()))
-    }
+/// Returns a head, and what it is of, in words.
+pub(super) fn in_words(target: &ApprovalTarget) -> String {
+    let head = target.head.short();
+    let number = target.pull_request;
+    let number = number.map_or_else(String::new, |number| format!(" of pull request {number}"));
+    let repository = target.repository.to_string();
+    format!("{head}{number} of {}", output::line(&repository))
 }
 
 /// Returns what somebody names: what the runs say that test it.
@@ -81,28 +56,23 @@ fn of_run(runs: &[RunView], id: RunId) -> Result<Named, Diagnostic> {
         unknown.hint("`blueproof get runs` lists those that there are")
     })?;
     Ok(Named {
-        content: Content::of(&run.subject),
+        target: ApprovalTarget::of(&run.subject),
         runs: vec![run.clone()],
-        is_one_run: true,
     })
 }
 
 fn of_head(runs: &[RunView], head: &Head, pull_request: Option<u64>) -> Result<Named, Diagnostic> {
-    let mut contents: BTreeMap<Content, Vec<RunView>> = BTreeMap::new();
+    let mut contents: BTreeMap<ApprovalTarget, Vec<RunView>> = BTreeMap::new();
     let of_head = runs.iter().filter(|run| run.subject.head == *head);
     for run in of_head.filter(|run| pull_request.is_none() || run.subject.pull_request == pull_request) {
-        let of_content = contents.entry(Content::of(&run.subject)).or_default();
-        of_content.push(run.clone());
+        let target = ApprovalTarget::whole_head_of(&run.subject);
+        contents.entry(target).or_default().push(run.clone());
     }
-    let several: Vec<String> = contents.keys().map(ToString::to_string).collect();
-    let (Some((content, runs)), true) = (contents.pop_first(), contents.is_empty()) else {
+    let several: Vec<String> = contents.keys().map(in_words).collect();
+    let (Some((target, runs)), true) = (contents.pop_first(), contents.is_empty()) else {
         return Err(unclear(head, &several));
     };
-    Ok(Named {
-        content,
-        runs,
-        is_one_run: false,
-    })
+    Ok(Named { target, runs })
 }
 
 fn unclear(head: &Head, several: &[String]) -> Diagnostic {
@@ -122,43 +92,28 @@ pub(super) async fn to_approve(
     named: &Named,
     arguments: &Approve,
 ) -> Result<(ApprovalTarget, Vec<AskedJob>), Problem> {
-    let mut scope = Scope {
-        blueprints: Selection::named_or_all(arguments.blueprints.iter().cloned()),
-        profiles: Selection::named_or_all(arguments.profiles.iter().cloned().map(Some)),
-        jobs: Selection::All,
-    };
-    if let ([run], true) = (&*named.runs, named.is_one_run) {
-        let of_run = ApprovalTarget::of(&run.subject).scope;
-        scope.blueprints = narrowed(scope.blueprints, of_run.blueprints);
-        scope.profiles = narrowed(scope.profiles, of_run.profiles);
-    }
-    let Content {
-        repository,
-        pull_request,
-        head,
-        base,
-    } = named.content.clone();
-    let mut target = ApprovalTarget {
-        repository,
-        pull_request,
-        head,
-        base,
-        scope,
-    };
+    let mut target = named.target.clone();
+    let profiles = arguments.profiles.iter().cloned().map(Some);
+    narrow(&mut target.scope.blueprints, arguments.blueprints.iter().cloned());
+    narrow(&mut target.scope.profiles, profiles);
     let jobs = asked_jobs(&*session.store, named, &target).await?;
     if !arguments.any_job {
-        check_asked(named, jobs.len()).map_err(Problem::usage)?;
+        check_asked(&target, jobs.len()).map_err(Problem::usage)?;
         target.scope.jobs = Selection::Named(jobs.keys().cloned().collect());
     }
     Ok((target, jobs.into_values().collect()))
 }
 
-fn narrowed<T: Ord>(given: Selection<T>, otherwise: Selection<T>) -> Selection<T> {
-    if given.is_all() { otherwise } else { given }
+/// Puts those that somebody names in the place of all or the one that is meant otherwise.
+fn narrow<T: Ord>(selection: &mut Selection<T>, named: impl Iterator<Item = T>) {
+    let named = Selection::named_or_all(named);
+    if !named.is_all() {
+        *selection = named;
+    }
 }
 
-fn check_asked(named: &Named, jobs: usize) -> Result<(), Diagnostic> {
-    let content = &named.content;
+fn check_asked(target: &ApprovalTarget, jobs: usize) -> Result<(), Diagnostic> {
+    let content = in_words(target);
     match jobs {
         0 => Err(Diagnostic::error(
             Code::NoSuchRun,
@@ -204,6 +159,8 @@ pub(super) fn listed(jobs: &[AskedJob]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use blueproof_core::domain::Repository;
+
     use super::*;
     use crate::commands::gate::tests::runs;
 
@@ -212,7 +169,7 @@ mod tests {
         let (runs, head) = runs(&[(7, 12), (7, 13)]);
         let named = of_head(&runs, &head, Some(13))
             .expect("one has that number")
-            .content;
+            .target;
         assert_eq!(
             (named.repository, named.pull_request),
             (Repository::GitHub(7), Some(13))
@@ -223,7 +180,7 @@ mod tests {
             unclear.causes[0].contains("pull request 12") && unclear.causes[0].contains("pull request 13")
         );
         let by_run = of_run(&runs, RunId(2)).expect("it is known");
-        assert_eq!((by_run.content.pull_request, by_run.runs.len()), (Some(13), 1));
+        assert_eq!((by_run.target.pull_request, by_run.runs.len()), (Some(13), 1));
         assert_eq!(
             of_run(&runs, RunId(9)).expect_err("it is not").code,
             Code::NoSuchRun
@@ -239,12 +196,12 @@ mod tests {
         let (runs, head) = runs(&[(7, 12)]);
         let named = of_head(&runs, &head, None).expect("one has it");
         assert_eq!(
-            check_asked(&named, 0).map_err(|error| error.code),
+            check_asked(&named.target, 0).map_err(|error| error.code),
             Err(Code::NoSuchRun)
         );
-        assert_eq!(check_asked(&named, MOST_JOBS), Ok(()));
+        assert_eq!(check_asked(&named.target, MOST_JOBS), Ok(()));
         assert_eq!(
-            check_asked(&named, MOST_JOBS + 1).map_err(|error| error.code),
+            check_asked(&named.target, MOST_JOBS + 1).map_err(|error| error.code),
             Err(Code::Usage)
         );
     }
