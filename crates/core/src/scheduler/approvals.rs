@@ -229,7 +229,7 @@ impl Scheduler {
             HoldTarget::PullRequest(pull_request) => &pull_request.repository,
             HoldTarget::Run(run) => &self.subject(*run).repository,
         };
-        let may = hold.by == *by || self.gate.is_entitled(by, repository) || self.gate.owns(by, repository);
+        let may = hold.by == *by || self.gate.may_approve(by, repository);
         let (target, by) = (target.clone(), by.clone());
         if !may {
             let reason = ApprovalRefusal::NotEntitled;

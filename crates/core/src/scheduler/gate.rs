@@ -274,6 +274,11 @@ impl Gate {
         self.owns(by, &request.subject.repository).then_some(by)
     }
 
+    /// Returns whether somebody may let run what a repository has: it is theirs, or they are entitled.
+    pub(super) fn may_approve(&self, who: &Actor, repository: &Repository) -> bool {
+        self.is_entitled(who, repository) || self.owns(who, repository)
+    }
+
     /// Returns whether somebody needs nobody else's approval of what a folder of this machine has.
     pub(super) fn owns(&self, who: &Actor, repository: &Repository) -> bool {
         match (&self.policy.local, who, repository) {
@@ -292,12 +297,15 @@ impl Gate {
         let counts = |known: &&Remembered| {
             let approval = &known.approval;
             known.lapse.is_none()
-                && approval.target.covers(request)
+                && approval.target.has_head_of(subject)
+                && approval.target.has_base_of(subject)
                 && base.is_none_or(|base| approval.target.base.as_ref() == Some(base))
                 && approval.policy == self.policy.digest
                 && !is_own(request, &approval.by)
                 && self.is_entitled(&approval.by, &subject.repository)
                 && !is_over(approval, now)
+                // The last, because it reads the whole job.
+                && approval.target.scope.has_job(request)
         };
         of_origin
             .iter()

@@ -118,8 +118,7 @@ impl Scheduler {
     fn supersedes(&self, newer: RunId, older: RunId) -> bool {
         let (newer, older) = (&self.runs[&newer].request, &self.runs[&older].request);
         let by = &newer.requested_by;
-        let repository = &newer.subject.repository;
-        *by == older.requested_by || self.gate.is_entitled(by, repository) || self.gate.owns(by, repository)
+        *by == older.requested_by || self.gate.may_approve(by, &newer.subject.repository)
     }
 
     /// Ends whatever is older than a run of the same pull request and blueprint and at another head, so that of each requester only
