@@ -50,15 +50,19 @@ fn no_regular_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
 }
 
+/// Returns what tells a file from every other: its device and inode.
+fn name(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
 impl DatabaseFile {
     /// Finds the database at `path`, by whatever name. Where there is none an empty file is made, for its owner only: what
     /// notebooks print and what attempts are known by is in there.
     pub(super) fn at(path: &Path) -> io::Result<Arc<Self>> {
-        let name = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match fs::metadata(path) {
             Ok(there) if !there.is_file() => return Err(no_regular_file()),
-            Ok(there) => match opened.get(&name(there)) {
+            Ok(there) => match opened.get(&name(&there)) {
                 Some(known) => return Ok(Arc::clone(known)),
                 None => File::open(path)?,
             },
@@ -71,7 +75,7 @@ impl DatabaseFile {
                 .open(path)?,
             Err(error) => return Err(error),
         };
-        match opened.entry(name(file.metadata()?)) {
+        match opened.entry(name(&file.metadata()?)) {
             Entry::Vacant(unknown) => Ok(Arc::clone(unknown.insert(Arc::new(Self {
                 file,
                 is_led_here: Mutex::new(false),
@@ -86,9 +90,8 @@ impl DatabaseFile {
 
     /// Returns whether the file still is what `path` names. A file that cannot be looked at is.
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        let name = |metadata: Metadata| (metadata.dev(), metadata.ino());
         match (fs::metadata(path), self.file.metadata()) {
-            (Ok(there), Ok(own)) => name(there) == name(own),
+            (Ok(there), Ok(own)) => name(&there) == name(&own),
             (Err(error), _) => error.kind() != io::ErrorKind::NotFound,
             (Ok(_), Err(_)) => true,
         }
@@ -158,7 +161,7 @@ fn holders(locks: &str, inode: u64) -> Vec<u32> {
 
 fn has_open(pid: u32, file: &Metadata) -> io::Result<bool> {
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
-        let is_same = |open: Metadata| (open.dev(), open.ino()) == (file.dev(), file.ino());
+        let is_same = |open: Metadata| name(&open) == name(file);
         // One that was closed meanwhile is none.
         if fs::metadata(entry?.path()).is_ok_and(is_same) {
             return Ok(true);
