@@ -10,7 +10,7 @@ use std::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::domain::AttemptId;
+use crate::{domain::AttemptId, hex::hex};
 
 /// What stands between a record and its signature: both together are one JSON object.
 const FIELD: &[u8] = b",\"mac\":\"";
@@ -101,10 +101,6 @@ fn split(line: &[u8]) -> Option<(&[u8], Chain)> {
 
 fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads exactly `N` bytes in lower-case hexadecimal digits.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::Job;
+use crate::hex::hex;
 
 /// How many hexadecimal digits a digest has.
 const DIGITS: usize = 64;
@@ -30,8 +31,7 @@ impl Job {
     pub fn digest(&self) -> JobDigest {
         let mut written = serde_json::to_value(self).expect("a job is plain data");
         written.sort_all_objects();
-        let digest = Sha256::digest(written.to_string());
-        JobDigest(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        JobDigest(hex(&Sha256::digest(written.to_string())))
     }
 }
 
