@@ -12,7 +12,9 @@ use blueproof_core::{
     policy::Policy,
     ports::{Clusters, Command, Seq, StoreClient},
     scheduler::{Replay, Scheduler},
-    testing::{FakeClock, FakeCluster, FakeReporter, MemoryStore, finished, request, two_cores},
+    testing::{
+        FakeClock, FakeCluster, FakeReporter, MemoryStore, ask_for_commit, finished, request, two_cores,
+    },
 };
 use blueproof_diagnostic::Code;
 use jiff::{SignedDuration, Timestamp};
@@ -148,12 +150,11 @@ fn a_head_of_which_a_run_is_forgotten_is_known_to_be_an_earlier_one_after_a_push
         repository: Repository::GitHub(7),
         number: 12,
     };
-    let head = |digit: &str| Head::Commit(digit.repeat(40));
     let asked = |key: &str, digit: &str| {
         let mut request = request(key, "nano-lm");
         request.subject.repository = pull_request.repository.clone();
         request.subject.pull_request = Some(pull_request.number);
-        request.subject.head = head(digit);
+        ask_for_commit(&mut request, digit.repeat(40));
         let request = Box::new(request);
         Event::Requested { request }
     };
@@ -185,7 +186,7 @@ fn a_head_of_which_a_run_is_forgotten_is_known_to_be_an_earlier_one_after_a_push
         at(5),
         Event::Synchronized {
             pull_request: pull_request.clone(),
-            head: head("b"),
+            head: Head::Commit("b".repeat(40)),
             via: None,
         },
     );

@@ -92,12 +92,13 @@ impl Source {
         }
     }
 
-    /// Returns whether it can hold this content. What a folder holds is known only when it is read.
+    /// Returns whether it can hold this content: a commit comes from its repository, and what a folder has is a snapshot, known
+    /// only when it is read.
     pub fn may_be_of(&self, head: &Head) -> bool {
         match (self, head) {
-            (Self::Folder(_), _) => true,
+            (Self::Folder(_), Head::Snapshot(_)) => true,
             (Self::Git(git), Head::Commit(commit)) => git.commit == *commit,
-            (Self::Git(_), Head::Snapshot(_)) => false,
+            (Self::Folder(_), Head::Commit(_)) | (Self::Git(_), Head::Snapshot(_)) => false,
         }
     }
 }

@@ -59,16 +59,38 @@ impl Incoming {
     }
 }
 
-/// Tells commands that can be read from those that cannot, which are quarantined.
+/// Tells commands that are to be decided about from those that cannot be read, which are quarantined, and from those that
+/// contradict themselves, which are refused.
 pub(super) fn sort(left: Vec<LeftCommand>) -> (Vec<Incoming>, Vec<(CommandId, Answer)>) {
-    let (mut readable, mut quarantined) = (Vec::new(), Vec::new());
+    let (mut incoming, mut answered) = (Vec::new(), Vec::new());
     for (id, command) in left {
         match command {
-            Ok(command) => readable.push(Incoming::of_command(id, command)),
-            Err(problem) => quarantined.push((id, Answer::Quarantined(problem))),
+            Err(problem) => answered.push((id, Answer::Quarantined(problem))),
+            Ok(command) => match of_another_head(&command) {
+                Some(refusal) => answered.push((id, Answer::Refused(Box::new(refusal)))),
+                None => incoming.push(Incoming::of_command(id, command)),
+            },
         }
     }
-    (readable, quarantined)
+    (incoming, answered)
+}
+
+/// Returns why a run is refused whose source cannot hold the head that would be approved.
+fn of_another_head(command: &Command) -> Option<Diagnostic> {
+    let Command::Run { request } = command else {
+        return None;
+    };
+    let (head, source) = (&request.subject.head, &request.job.source);
+    if source.may_be_of(head) {
+        return None;
+    }
+    let message = format!("asks for a run of {head}, and its source is {source}");
+    let diagnostic = Diagnostic::error(Code::HeadChanged, message);
+    Some(
+        diagnostic
+            .because("a commit comes from its repository, and what a folder has is a snapshot")
+            .hint("ask for the commit that is to be approved, with its repository as the source"),
+    )
 }
 
 /// Decides about inputs, one after the other. After a panic the scheduler is in a state that nothing is known of.

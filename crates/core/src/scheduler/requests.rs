@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     domain::{
-        Actor, Ending, Failure, FailureClass, Gpus, Job, Outcome, RequestKey, Resources, RunId, RunRequest,
-        TimeLimit, Verdict,
+        Actor, Ending, Failure, FailureClass, Gpus, Job, Outcome, RequestKey, Resources, RunId, TimeLimit,
+        Verdict,
     },
     event::StopMode,
     fact::{Decision, StopReason},
@@ -51,9 +51,6 @@ impl Scheduler {
     pub(super) fn pass_gate(&mut self, id: RunId) {
         let run = &self.runs[&id];
         let request = Arc::clone(&run.request);
-        if !request.job.source.may_be_of(&request.subject.head) {
-            return self.refuse(id, of_another_head(&request));
-        }
         if let Some(name) = request.job.pod_sets.repeated_name() {
             return self.refuse(id, two_of_one_name(name));
         }
@@ -220,14 +217,6 @@ pub(super) fn never_ran(verdict: Verdict) -> Box<Outcome> {
 }
 
 /// Says that what would be run is not what an approval is of.
-fn of_another_head(request: &RunRequest) -> Diagnostic {
-    let message = format!(
-        "asks for a run of {}, and its source is {}",
-        request.subject.head, request.job.source
-    );
-    Diagnostic::error(Code::HeadChanged, message).hint("ask for the commit that is to be approved")
-}
-
 fn two_of_one_name(name: &str) -> Diagnostic {
     let message = format!("asks for two pod sets `{name}`");
     Diagnostic::error(Code::BadValue, message).hint("give each pod set of a job a name of its own")

@@ -1,6 +1,6 @@
 //! Requests and outcomes to tell stories with.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use blueproof_queue::{
     Assignment, Quantity,
@@ -14,8 +14,9 @@ use jiff::Timestamp;
 use crate::{
     action::{Action, QuotaRequest, Reservation, ReservedQuota, StartAction},
     domain::{
-        Actor, AttemptId, Bytes, ClusterName, Cpus, Head, Job, Outcome, Placement, PodSets, Priority,
-        Repository, RequestKey, Resources, Retries, RunId, RunRequest, Source, Subject, Timeouts, Verdict,
+        Actor, AttemptId, Bytes, ClusterName, Cpus, GitSource, Head, Job, Outcome, Placement, PodSets,
+        Priority, Repository, RequestKey, Resources, Retries, RunId, RunRequest, Source, Subject, Timeouts,
+        Verdict,
     },
     event::{Event, StopMode},
     policy::Policy,
@@ -44,7 +45,7 @@ pub fn request(key: &str, name: &str) -> RunRequest {
             repository: Repository::Local("/checkout".into()),
             pull_request: None,
             base: None,
-            head: Head::Commit("a".repeat(40)),
+            head: Head::Snapshot("a".repeat(64)),
             blueprint: name.parse().expect("a name"),
             profile: None,
         },
@@ -62,6 +63,19 @@ pub fn request(key: &str, name: &str) -> RunRequest {
             work: serde_json::Value::Null,
         },
     }
+}
+
+/// Lets a request ask for a commit of a repository in place of what a folder has.
+pub fn ask_for_commit(request: &mut RunRequest, commit: String) {
+    let repository = "https://example.org/kubeflow/trainer"
+        .parse()
+        .expect("an address");
+    request.subject.head = Head::Commit(commit.clone());
+    request.job.source = Source::Git(GitSource {
+        repository,
+        commit,
+        folder: PathBuf::new(),
+    });
 }
 
 /// Lets a request ask for so much processor time in place of what its driver asks for.

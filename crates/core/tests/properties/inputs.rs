@@ -11,7 +11,7 @@ use blueproof_core::{
     event::{Call, Event, StopMode},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::{CallError, Retry},
-    testing::{ask_for_cpu, finished, request},
+    testing::{ask_for_commit, ask_for_cpu, finished, request},
 };
 use blueproof_queue::{
     StopPolicy,
@@ -50,7 +50,11 @@ pub(super) fn policy(cores: u32, local: LocalApproval) -> Policy {
 }
 
 pub(super) fn head(n: u8) -> Head {
-    Head::Commit(format!("{n:040x}"))
+    Head::Commit(commit(n))
+}
+
+fn commit(n: u8) -> String {
+    format!("{n:040x}")
 }
 
 pub(super) fn any_request() -> impl Strategy<Value = RunRequest> {
@@ -62,7 +66,7 @@ pub(super) fn any_request() -> impl Strategy<Value = RunRequest> {
             request.job.timeouts.queue = Some(SignedDuration::from_mins(5));
             request.job.timeouts.startup = Some(SignedDuration::from_mins(1));
             request.job.timeouts.run = Some(SignedDuration::from_mins(1));
-            request.subject.head = head(at);
+            ask_for_commit(&mut request, commit(at));
             if pull_request.is_some() {
                 request.subject.repository = Repository::GitHub(7);
                 request.subject.pull_request = pull_request;

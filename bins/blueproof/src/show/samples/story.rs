@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use blueproof_core::{
     domain::{
-        Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, Head, LOCAL_CLUSTER, MetricResult, Outcome,
+        Actor, Bytes, CellPlace, Cpus, Failure, FailureClass, LOCAL_CLUSTER, MetricResult, Outcome,
         Placement, PodSets, Repository, Resources, RunId, RunRequest, Usage, Verdict,
     },
     event::Event,
     policy::Policy,
-    testing::{outcome, request},
+    testing::{ask_for_commit, outcome, request},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
@@ -42,7 +42,7 @@ pub(crate) fn story() -> Vec<(Timestamp, Event)> {
     let mut change = asks("e", "qwen2.5-alpaca", 1);
     change.subject.repository = Repository::GitHub(3067);
     change.subject.pull_request = Some(12);
-    change.subject.head = Head::Commit("1a2b3c4".repeat(6)[..40].into());
+    ask_for_commit(&mut change, "1a2b3c4".repeat(6)[..40].into());
     change.requested_by = Actor::GitHub {
         id: 7,
         login: "ada".into(),

@@ -19,7 +19,7 @@ use crate::{
     event::{Call, Event, StopMode},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::CallError,
-    testing::{outcome, request},
+    testing::{ask_for_commit, outcome, request},
 };
 
 /// One line of a story.
@@ -246,7 +246,7 @@ fn requested(key: &str, options: &Options<'_>) -> Result<crate::domain::RunReque
         request.subject.profile = Some(profile.map_err(|error| format!("{error}"))?);
     }
     if let Some(text) = options.word("head") {
-        request.subject.head = head(text);
+        ask_for_commit(&mut request, commit(text));
     }
     let priority = options.number("priority")?.unwrap_or(0);
     request.priority = Priority(i32::try_from(priority).map_err(|error| error.to_string())?);
@@ -319,8 +319,12 @@ fn attempt(text: &str) -> Result<AttemptId, String> {
 }
 
 /// Returns a commit whose digits begin with those of the story.
+fn commit(text: &str) -> String {
+    format!("{text:0<40}")
+}
+
 fn head(text: &str) -> Head {
-    Head::Commit(format!("{text:0<40}"))
+    Head::Commit(commit(text))
 }
 
 fn repository() -> Repository {
