@@ -6,6 +6,8 @@
 //! beside a scheduler that runs, hangs or is dead.
 
 mod check;
+mod columns;
+mod commands;
 mod first_log;
 mod lead;
 mod projection;
@@ -188,7 +190,7 @@ impl SqliteStore {
     async fn write<T: Send + 'static>(
         &self,
         doing: &'static str,
-        work: impl FnOnce(&mut Connection) -> Result<T, rows::Error> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> Result<T, columns::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.check_in_place()?;
         let done = self
@@ -202,7 +204,7 @@ impl SqliteStore {
 
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Connection) -> Result<T, rows::Error> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> Result<T, columns::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.check_in_place()?;
         let read = self.reader.run(work).await;
@@ -235,13 +237,14 @@ impl SqliteStore {
             .into()
     }
 
-    fn failed(&self, doing: &str, error: &rows::Error) -> StoreError {
+    fn failed(&self, doing: &str, error: &columns::Error) -> StoreError {
         match error {
-            rows::Error::Overtaken { after, last } => StoreError::overtaken(*after, *last),
-            rows::Error::Fact { seq, kind, source } => unreadable(&self.path, *seq, kind, &**source),
-            rows::Error::Sqlite(_) | rows::Error::Row { .. } | rows::Error::DecidedOtherwise { .. } => {
-                broken(&self.path, doing, error)
-            }
+            columns::Error::Overtaken { after, last } => StoreError::overtaken(*after, *last),
+            columns::Error::KeyReused(key) => StoreError::key_reused(key),
+            columns::Error::Fact { seq, kind, source } => unreadable(&self.path, *seq, kind, &**source),
+            columns::Error::Sqlite(_)
+            | columns::Error::Row { .. }
+            | columns::Error::DecidedOtherwise { .. } => broken(&self.path, doing, error),
         }
     }
 }
@@ -260,18 +263,18 @@ impl StoreClient for SqliteStore {
 
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {
         self.write("write a request to it", move |connection| {
-            rows::submit(connection, at, &command)
+            commands::submit(connection, at, &command)
         })
         .await
     }
 
     async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
         let key = key.clone();
-        self.read(move |connection| rows::command(connection, &key)).await
+        self.read(move |connection| commands::get(connection, &key)).await
     }
 
     async fn all_commands(&self, limit: usize) -> Result<Vec<StoredCommand>, StoreError> {
-        self.read(move |connection| rows::all_commands(connection, limit))
+        self.read(move |connection| commands::all(connection, limit))
             .await
     }
 
@@ -343,7 +346,7 @@ impl Store for SqliteStore {
     }
 
     async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
-        self.read(rows::commands).await
+        self.read(commands::left).await
     }
 }
 
@@ -455,7 +458,7 @@ mod tests {
     fn a_store_that_another_program_holds_is_not_said_to_lack_space_or_rights() {
         let told = |code| {
             let error = rusqlite::Error::SqliteFailure(Error::new(code), None);
-            let error = broken(Path::new("store"), "append to it", &rows::Error::from(error));
+            let error = broken(Path::new("store"), "append to it", &columns::Error::from(error));
             format!("{:#}", error.diagnostic)
         };
         let held = told(SQLITE_BUSY);

@@ -23,7 +23,8 @@ pub trait StoreClient: Send + Sync {
     /// log, is passed over.
     async fn snapshot(&self, version: u32) -> Result<Option<(Seq, Vec<u8>)>, StoreError>;
 
-    /// Leaves a command for whichever engine is or will be there. One whose key was left before changes nothing.
+    /// Leaves a command for whichever engine is or will be there. One that was left before, key and all, changes nothing. Where
+    /// another command has its key the error is [`KeyReused`](blueproof_diagnostic::Code::KeyReused).
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError>;
 
     /// Returns what became of a command that was left, or `None` where none of that key was.
@@ -178,6 +179,16 @@ impl StoreError {
         let diagnostic = Diagnostic::error(Code::StoreOvertaken, message);
         diagnostic
             .hint("nothing was written here; read the log again and go on from there")
+            .into()
+    }
+
+    /// The error of a command with the key of another one.
+    pub fn key_reused(key: &RequestKey) -> Self {
+        let message = format!("the key `{}` is that of another command", key.0);
+        let diagnostic = Diagnostic::error(Code::KeyReused, message);
+        diagnostic
+            .hint("choose a new key, such as a random UUID; keep a key only to send the same command again")
+            .hint("`blueproof get commands` shows what was left with it")
             .into()
     }
 

@@ -4,12 +4,7 @@ use std::fmt;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::{
-    SqliteStore,
-    projection::Projection,
-    rows::{self, Error},
-    snapshots,
-};
+use super::{SqliteStore, columns::Error, projection::Projection, rows, snapshots};
 use crate::{
     domain::RunId,
     ports::{Seq, StoreError},

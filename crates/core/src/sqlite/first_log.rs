@@ -6,7 +6,10 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, Transaction};
 
-use super::rows::{self, Error};
+use super::{
+    columns::{self, Error},
+    rows,
+};
 use crate::{domain::AttemptId, event::Event, ports::Seq, scheduler::Scheduler, view::RunView};
 
 /// How many inputs are read at once.
@@ -70,7 +73,7 @@ fn compare(transaction: &Transaction<'_>, scheduler: &Scheduler) -> Result<(), E
     let mut select = transaction.prepare_cached("SELECT view FROM run ORDER BY id")?;
     let stored = select.query_map([], |row| row.get::<_, String>(0))?;
     for body in stored {
-        let stored: RunView = rows::value("run", &body?)?;
+        let stored: RunView = columns::value("run", &body?)?;
         let decided = scheduler.view(stored.id);
         if decided.as_ref().map(happened) != Some(happened(&stored)) {
             return Err(Error::DecidedOtherwise { run: stored.id });

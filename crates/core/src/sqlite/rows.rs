@@ -1,45 +1,21 @@
 //! Rows in, rows out.
 
-use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_queue::objects::Objects;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
-use serde::de::DeserializeOwned;
 
+use super::{
+    columns::{Error, json, text, value},
+    commands,
+};
 use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId, RunRequest},
     event::Event,
     fact::Fact,
-    ports::{
-        Answer, Batch, Command, CommandId, LeftCommand, LoggedFact, Removal, Seq, StoredCommand, Version,
-    },
+    ports::{Batch, LoggedFact, Removal, Seq, Version},
     view::{OutlookView, RunView},
 };
-
-/// What can go wrong with a row.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    #[error("SQLite refused")]
-    Sqlite(#[from] rusqlite::Error),
-    #[error("the log ends at fact {}, not at {}", .last.0, .after.0)]
-    Overtaken { after: Seq, last: Seq },
-    #[error("fact {} of the log, of kind `{kind}`, cannot be understood", .seq.0)]
-    Fact {
-        seq: Seq,
-        kind: String,
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    #[error("{run} comes out otherwise than the store says when what the log has is decided on once more")]
-    DecidedOtherwise { run: RunId },
-    #[error("a row of table `{table}` cannot be understood")]
-    Row {
-        table: &'static str,
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
 
 pub(super) fn identity(connection: &Connection) -> Result<StoreIdentity, rusqlite::Error> {
     connection.query_row("SELECT id, folder, secret FROM identity", [], |row| {
@@ -63,32 +39,11 @@ pub(super) fn append(connection: &mut Connection, after: Seq, batch: Batch) -> R
         insert_fact(&transaction, last, *at, fact)?;
     }
     for (id, answer) in &batch.taken {
-        take(&transaction, *id, answer)?;
+        commands::answer(&transaction, *id, answer)?;
     }
     put_views(&transaction, batch.views)?;
     transaction.commit()?;
     Ok(last)
-}
-
-/// Notes what came of a command. One that is quarantined stays as it was left, for whoever finds out why.
-fn take(transaction: &Transaction<'_>, id: CommandId, answer: &Answer) -> Result<(), Error> {
-    let (sql, problem) = match answer {
-        Answer::Taken => (
-            "UPDATE command SET taken = 1, body = '', answer = ?2 WHERE id = ?1",
-            None,
-        ),
-        Answer::Refused(problem) => (
-            "UPDATE command SET taken = 1, body = '', answer = ?2 WHERE id = ?1",
-            Some(problem),
-        ),
-        Answer::Quarantined(problem) => (
-            "UPDATE command SET taken = 2, answer = ?2 WHERE id = ?1",
-            Some(problem),
-        ),
-    };
-    let problem = problem.map(|problem| json("command", problem)).transpose()?;
-    transaction.prepare_cached(sql)?.execute(params![id.0, problem])?;
-    Ok(())
 }
 
 pub(super) fn insert_fact(
@@ -235,87 +190,6 @@ pub(super) fn applied_quota(connection: &mut Connection) -> Result<Option<Object
     })
 }
 
-pub(super) fn submit(connection: &mut Connection, at: Timestamp, command: &Command) -> Result<(), Error> {
-    let mut insert = connection
-        .prepare_cached("INSERT OR IGNORE INTO command (key, at, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
-    insert.execute(params![
-        command.key().0,
-        at.to_string(),
-        command.kind(),
-        json("command", command)?
-    ])?;
-    Ok(())
-}
-
-pub(super) fn commands(connection: &mut Connection) -> Result<Vec<LeftCommand>, Error> {
-    let mut select =
-        connection.prepare_cached("SELECT id, key, kind, body FROM command WHERE taken = 0 ORDER BY id")?;
-    let rows = select.query_map([], |row| {
-        Ok((row.get(0)?, text(row, 1)?, text(row, 2)?, text(row, 3)?))
-    })?;
-    rows.map(|row| {
-        let (id, key, kind, body) = row?;
-        let command = serde_json::from_str(&body).map_err(|error| unreadable(&key, &kind, &error));
-        Ok((CommandId(id), command))
-    })
-    .collect()
-}
-
-fn unreadable(key: &str, kind: &str, error: &serde_json::Error) -> Box<Diagnostic> {
-    let message = format!("the command `{key}` of kind `{kind}` cannot be read");
-    let diagnostic = Diagnostic::error(Code::CommandQuarantined, message).caused_by(error);
-    Box::new(diagnostic.hint("ask again with the version of blueproof that leads, or let a newer one lead"))
-}
-
-pub(super) fn command(connection: &mut Connection, key: &RequestKey) -> Result<Option<StoredCommand>, Error> {
-    let mut select =
-        connection.prepare_cached("SELECT key, at, kind, taken, answer FROM command WHERE key = ?1")?;
-    let found = select.query_row([&key.0], command_columns).optional()?;
-    found.map(stored_command).transpose()
-}
-
-pub(super) fn all_commands(connection: &mut Connection, limit: usize) -> Result<Vec<StoredCommand>, Error> {
-    let mut select = connection
-        .prepare_cached("SELECT key, at, kind, taken, answer FROM command ORDER BY id DESC LIMIT ?1")?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = select.query_map([limit], command_columns)?;
-    rows.map(|row| stored_command(row?)).collect()
-}
-
-type CommandColumns = (String, String, String, i64, Option<String>);
-
-fn command_columns(row: &Row<'_>) -> Result<CommandColumns, rusqlite::Error> {
-    Ok((
-        text(row, 0)?,
-        text(row, 1)?,
-        text(row, 2)?,
-        row.get(3)?,
-        row.get(4)?,
-    ))
-}
-
-fn stored_command((key, at, kind, taken, problem): CommandColumns) -> Result<StoredCommand, Error> {
-    let at = at.parse().map_err(|error: jiff::Error| Error::Row {
-        table: "command",
-        source: error.into(),
-    })?;
-    let problem = problem.map(|body| value("command", &body)).transpose()?;
-    let answer = match (taken, problem) {
-        (0, _) => None,
-        (1, None) => Some(Answer::Taken),
-        (1, Some(problem)) => Some(Answer::Refused(problem)),
-        (_, problem) => Some(Answer::Quarantined(problem.unwrap_or_else(|| {
-            Box::new(Diagnostic::error(Code::CommandQuarantined, "it is not noted why"))
-        }))),
-    };
-    Ok(StoredCommand {
-        key: RequestKey(key),
-        at,
-        kind,
-        answer,
-    })
-}
-
 pub(super) fn version(connection: &mut Connection) -> Result<Version, Error> {
     Ok(Version(connection.pragma_query_value(
         None,
@@ -362,22 +236,4 @@ fn stored_view((view, outlook): (String, Option<String>)) -> Result<RunView, Err
     let mut view: RunView = value("run", &view)?;
     view.outlook = outlook.and_then(|outlook| serde_json::from_str(&outlook).ok());
     Ok(view)
-}
-
-fn text(row: &Row<'_>, column: usize) -> Result<String, rusqlite::Error> {
-    row.get(column)
-}
-
-pub(super) fn json(table: &'static str, value: &impl serde::Serialize) -> Result<String, Error> {
-    serde_json::to_string(value).map_err(|error| Error::Row {
-        table,
-        source: error.into(),
-    })
-}
-
-pub(super) fn value<T: DeserializeOwned>(table: &'static str, body: &str) -> Result<T, Error> {
-    serde_json::from_str(body).map_err(|error| Error::Row {
-        table,
-        source: error.into(),
-    })
 }

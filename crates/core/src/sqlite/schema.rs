@@ -5,7 +5,7 @@ use std::path::Path;
 use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::{broken, first_log, rows, unreadable};
+use super::{broken, columns, first_log, unreadable};
 use crate::{attempt::STORE_ID, ports::StoreError};
 
 /// What takes a file from each version to the next. A step that has shipped is never changed.
@@ -97,7 +97,7 @@ enum Step {
 }
 
 impl Step {
-    fn take(&self, transaction: &Transaction<'_>) -> Result<(), rows::Error> {
+    fn take(&self, transaction: &Transaction<'_>) -> Result<(), columns::Error> {
         match self {
             Self::Sql(sql) => Ok(transaction.execute_batch(sql)?),
             Self::Decide => first_log::decide_again(transaction),
@@ -187,13 +187,14 @@ pub(super) fn not_ours(path: &Path) -> StoreError {
 }
 
 /// Says why a store of an older version stays as it is.
-fn not_migrated(path: &Path, error: &rows::Error) -> StoreError {
+fn not_migrated(path: &Path, error: &columns::Error) -> StoreError {
     let mut error = match error {
-        rows::Error::Fact { seq, kind, source } => unreadable(path, *seq, kind, &**source),
-        rows::Error::Sqlite(_)
-        | rows::Error::Overtaken { .. }
-        | rows::Error::DecidedOtherwise { .. }
-        | rows::Error::Row { .. } => broken(path, "bring it up to date", error),
+        columns::Error::Fact { seq, kind, source } => unreadable(path, *seq, kind, &**source),
+        columns::Error::Sqlite(_)
+        | columns::Error::Overtaken { .. }
+        | columns::Error::DecidedOtherwise { .. }
+        | columns::Error::KeyReused(_)
+        | columns::Error::Row { .. } => broken(path, "bring it up to date", error),
     };
     let hint =
         "it was not touched: use the blueproof that wrote it, or copy it to whoever looks after blueproof";

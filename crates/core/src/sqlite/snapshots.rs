@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use sha2::{Digest, Sha256};
 
-use super::rows::{self, Error};
+use super::{columns::Error, rows};
 use crate::{
     ports::{SNAPSHOTS_KEPT, Seq},
     scheduler::SNAPSHOT_VERSION,

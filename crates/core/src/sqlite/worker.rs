@@ -5,7 +5,7 @@ use std::{fmt, io, sync::mpsc, thread};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::rows;
+use super::columns;
 
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -29,8 +29,8 @@ impl Worker {
     /// Does `work` and returns what came of it. Once called it is done, even when nobody waits for it any more.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Connection) -> Result<T, rows::Error> + Send + 'static,
-    ) -> Result<T, rows::Error> {
+        work: impl FnOnce(&mut Connection) -> Result<T, columns::Error> + Send + 'static,
+    ) -> Result<T, columns::Error> {
         let (sender, receiver) = oneshot::channel();
         let work: Work = Box::new(move |connection| {
             // Nobody may be waiting any more; the work is done all the same.

@@ -28,8 +28,8 @@ struct State {
     version: u64,
     facts: Vec<LoggedFact>,
     runs: BTreeMap<RunId, RunView>,
-    /// Every command that was left; one that was taken up is not kept.
-    commands: BTreeMap<CommandId, (StoredCommand, Option<Command>)>,
+    /// Every command that was left.
+    commands: BTreeMap<CommandId, (StoredCommand, Command)>,
     /// By the fact after which it was made.
     snapshots: BTreeMap<Seq, (u32, Vec<u8>)>,
 }
@@ -56,26 +56,29 @@ impl StoreClient for MemoryStore {
     }
 
     async fn submit(&self, at: Timestamp, command: Command) -> Result<(), StoreError> {
+        let key = command.key().clone();
+        let mut is_of_another = false;
         self.state.send_if_modified(|state| {
-            let known = state
-                .commands
-                .values()
-                .any(|(stored, _)| stored.key == *command.key());
-            if known {
+            let mut stored = state.commands.values();
+            if let Some((_, earlier)) = stored.find(|(stored, _)| stored.key == key) {
+                is_of_another = *earlier != command;
                 return false;
             }
             state.version += 1;
             let id = CommandId(state.commands.len() as u64 + 1);
             let stored = StoredCommand {
-                key: command.key().clone(),
+                key: key.clone(),
                 at,
                 kind: command.kind().into(),
                 answer: None,
             };
-            state.commands.insert(id, (stored, Some(command)));
+            state.commands.insert(id, (stored, command.clone()));
             true
         });
-        Ok(())
+        match is_of_another {
+            true => Err(StoreError::key_reused(&key)),
+            false => Ok(()),
+        }
     }
 
     async fn command(&self, key: &RequestKey) -> Result<Option<StoredCommand>, StoreError> {
@@ -154,9 +157,8 @@ impl Store for MemoryStore {
                 .runs
                 .extend(batch.views.into_iter().map(|view| (view.id, view)));
             for (id, answer) in batch.taken {
-                if let Some((stored, command)) = state.commands.get_mut(&id) {
+                if let Some((stored, _)) = state.commands.get_mut(&id) {
                     stored.answer = Some(answer);
-                    *command = None;
                 }
             }
             true
@@ -216,7 +218,9 @@ impl Store for MemoryStore {
     async fn commands(&self) -> Result<Vec<LeftCommand>, StoreError> {
         let state = self.state.borrow();
         let left = state.commands.iter();
-        let left = left.filter_map(|(id, (_, command))| Some((*id, Ok(command.clone()?))));
-        Ok(left.collect())
+        let left = left.filter(|(_, (stored, _))| stored.answer.is_none());
+        Ok(left
+            .map(|(id, (_, command))| (*id, Ok(command.clone())))
+            .collect())
     }
 }

@@ -41,5 +41,8 @@ macro_rules! store {
     711 StoreInUse "a store that is in use"
         "Only the leader may repair a store, and another process leads it: a command that waits for a run, or the scheduler. \
          Stop that process; attempts that run are not affected, and the next leader takes them over."
+    712 KeyReused "a key of another command"
+        "A command has a key, so that one that is sent twice, as after a connection broke, is carried out once. The key of this \
+         command belongs to one with other content or by another user. Nothing was stored. Send it again with a new key."
     }};
 }

@@ -41,6 +41,10 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, diagnostic)
     }
 
+    pub(super) fn too_many(diagnostic: Diagnostic) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, diagnostic)
+    }
+
     pub(super) fn unavailable(diagnostic: Diagnostic) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, diagnostic)
     }
@@ -60,7 +64,11 @@ impl ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        Self::unavailable(*error.diagnostic)
+        let status = match error.diagnostic.code == Code::KeyReused {
+            true => StatusCode::CONFLICT,
+            false => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, *error.diagnostic)
     }
 }
 

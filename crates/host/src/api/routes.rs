@@ -38,12 +38,13 @@ pub(super) fn routes() -> ApiRouter<Arc<Api>> {
             told(of, "listCommands", "What was asked for, the newest first")
         })
         .post_with(commands::submit, |of: TransformOperation<'_>| {
-            let summary = "Ask for something; what has the key of an earlier command changes nothing";
+            let summary = "Ask for something; a command that was sent before, key and all, changes nothing";
             told(of, "submitCommand", summary)
                 .response::<202, Json<StoredCommand>>()
                 .response_with::<403, Json<Diagnostic>, _>(|of| {
                     of.description("The role of the token is too low for it")
                 })
+                .response_with::<409, Json<Diagnostic>, _>(|of| of.description("Another command has its key"))
         }),
     );
     reads! { router;

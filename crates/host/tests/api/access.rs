@@ -114,3 +114,21 @@ async fn on_its_socket_the_same_user_needs_no_token_and_says_who_acts() {
     let reader = Some(served.token(Role::Read));
     assert_eq!(code_of(&served, reader, ask("two")).await, Some(Code::RoleTooLow));
 }
+
+#[tokio::test]
+async fn a_key_is_of_one_command_by_one_user() {
+    let served = Served::on(On::Loopback).await;
+    let ada = Some(served.token_of("ada", Role::Run));
+    let grace = Some(served.token_of("grace", Role::Run));
+    assert_eq!(code_of(&served, ada.clone(), cancel("one")).await, None);
+    assert_eq!(
+        code_of(&served, ada.clone(), cancel("one")).await,
+        None,
+        "the same once more"
+    );
+    assert_eq!(code_of(&served, ada, ask("one")).await, Some(Code::KeyReused));
+    assert_eq!(
+        code_of(&served, grace, cancel("one")).await,
+        Some(Code::KeyReused)
+    );
+}

@@ -26,6 +26,7 @@ pub async fn store_keeps_its_promises(store: &dyn Store) {
     it_appends_only_where_the_log_still_ends(store).await;
     it_keeps_the_newest_snapshots(store).await;
     it_takes_each_command_once(store).await;
+    it_refuses_a_key_of_another_command(store).await;
     it_tells_what_became_of_commands(store).await;
     it_tells_of_changes(store).await;
     it_tells_what_a_run_was_asked_for_with(store).await;
@@ -326,6 +327,29 @@ async fn it_takes_each_command_once(store: &dyn Store) {
         .await
         .expect("the same command, late");
     assert_eq!(store.commands().await.expect("a read"), [], "not even late");
+}
+
+async fn it_refuses_a_key_of_another_command(store: &dyn Store) {
+    let command = |run: u64| Command::Cancel {
+        key: RequestKey("reused".into()),
+        run: RunId(run),
+        by: Actor::Local("ada".into()),
+        how: StopMode::Terminate,
+    };
+    let at = Timestamp::UNIX_EPOCH;
+    store.submit(at, command(1)).await.expect("a command");
+    let before = store.commands().await.expect("a read");
+    let refused = store.submit(at, command(2)).await.expect_err("another run");
+    assert_eq!(refused.diagnostic.code, Code::KeyReused);
+    assert_eq!(store.commands().await.expect("a read"), before);
+    let taken = Batch {
+        taken: vec![(before[0].0, Answer::Taken)],
+        ..Batch::default()
+    };
+    store.append(Seq(3), taken).await.expect("an append");
+    let late = store.submit(at, command(2)).await;
+    let late = late.expect_err("after the first was taken up");
+    assert_eq!(late.diagnostic.code, Code::KeyReused);
 }
 
 async fn it_tells_what_became_of_commands(store: &dyn Store) {
