@@ -6,9 +6,10 @@ mod content;
 use std::collections::BTreeSet;
 
 use blueproof_core::{
-    approval::{Approval, HoldTarget, RevocationTarget},
+    approval::{Approval, ApprovalTarget, HoldTarget, RevocationTarget},
     domain::{PullRequest, RunState},
     engine::replay,
+    pending::PendingReason,
     ports::Command,
     view::RunView,
 };
@@ -23,6 +24,7 @@ use crate::{
     output,
     session::{Session, local_user, new_key},
 };
+use content::Named;
 
 /// Approves heads, one after the other, and has a process drive what may run now.
 pub(super) fn approve(arguments: &Approve, flags: &ConfigFlags) -> Result<Exit, Problem> {
@@ -33,6 +35,7 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
     let now = Timestamp::now();
     let expires_at = arguments.expires_after.map(|span| now.saturating_add(span));
     let expires_at = expires_at.transpose().expect("a time span");
+    let mut exit = Exit::Ok;
     for named in content::find(session, &arguments.contents).await? {
         let (target, jobs) = content::to_approve(session, &named, arguments).await?;
         let told = content::in_words(&target);
@@ -43,7 +46,7 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
         let approval = Approval {
             at: Some(now),
             expires_at,
-            ..Approval::new(target, session.policy().gate.digest.clone(), local_user())
+            ..Approval::new(target.clone(), session.policy().gate.digest.clone(), local_user())
         };
         let key = new_key();
         session
@@ -54,9 +57,52 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
             .await?;
         session.until_taken_up(&key).await?;
         output::print(&format!("approved {told}\n"))?;
+        if tell_who_awaits_approval(session, &named, &target).await? == Awaits::Approval {
+            exit = Exit::Refused;
+        }
     }
-    session.spawn_host()?;
-    Ok(Exit::Ok)
+    if !arguments.dry_run {
+        session.spawn_host()?;
+    }
+    Ok(exit)
+}
+
+/// Whether runs that somebody approved still wait at the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    /// None does, or one that is held does.
+    Nothing,
+    /// One does, because the approval does not count for it.
+    Approval,
+}
+
+/// Says which of the runs that were meant do not go on, and why: an approval does not count for the approver's own content.
+async fn tell_who_awaits_approval(
+    session: &Session,
+    named: &Named,
+    target: &ApprovalTarget,
+) -> Result<Awaits, Problem> {
+    let mut awaits = Awaits::Nothing;
+    for id in named.runs_in(target) {
+        let Some(view) = session.store.run(id).await? else {
+            continue;
+        };
+        if view.state != RunState::AwaitingApproval {
+            continue;
+        }
+        if let Some(PendingReason::Held(hold)) = view.waits() {
+            let by = output::line(&hold.by.to_string());
+            output::note(&format!(
+                "{id} waits: it is held by {by}, and `blueproof resume` ends that"
+            ));
+            continue;
+        }
+        awaits = Awaits::Approval;
+        output::note(&format!(
+            "{id} still awaits an approval: this one does not count for what its own author asks for; somebody else has to approve it"
+        ));
+    }
+    Ok(awaits)
 }
 
 pub(super) fn revoke(arguments: &Revoke, flags: &ConfigFlags) -> Result<Exit, Problem> {

@@ -13,6 +13,20 @@ store.execute('INSERT INTO command (key, at, kind, body) VALUES (?, ?, ?, ?)', r
 store.commit()
 ";
 
+/// Asks for what `r-1` does once more, for a pull request, by everybody who is named.
+const ASK_FOR_PULL_REQUEST: &str = "
+import json, sqlite3, sys
+store = sqlite3.connect(sys.argv[1])
+[(body,)] = store.execute(\"SELECT body FROM fact WHERE kind = 'requested'\").fetchall()
+for who in sys.argv[2:]:
+    request = json.loads(body)['input']['request']
+    request.update(key='of ' + who, requestedBy={'local': who})
+    request['subject']['pullRequest'] = 12
+    row = (request['key'], '2026-01-02T03:04:05Z', 'run', json.dumps({'kind': 'run', 'request': request}))
+    store.execute('INSERT INTO command (key, at, kind, body) VALUES (?, ?, ?, ?)', row)
+store.commit()
+";
+
 /// Returns a home where users do not approve their own runs and `ada` may approve.
 fn entitled() -> Home {
     Home::with(vec![
@@ -190,6 +204,36 @@ fn an_approval_is_of_what_the_runs_of_a_head_ask_for_and_of_nothing_else() {
         "{approved:?}"
     );
     assert_eq!(blueproof(&home, "bob", &["wait", "r-3"]).code, Some(0));
+}
+
+#[test]
+fn an_approval_that_does_not_count_for_the_run_that_was_named_says_so() {
+    let (home, checkout) = (entitled(), Checkout::new(&["print('it ran')"], ""));
+    asked(&home, &checkout);
+    let left = Command::new("python3")
+        .args(["-c", ASK_FOR_PULL_REQUEST])
+        .args([home.store().as_os_str(), "ada".as_ref(), "bob".as_ref()])
+        .status();
+    assert!(left.expect("there is a Python").success());
+    eventually("both are known", || {
+        // Whoever waits leads where nobody does.
+        let waits = blueproof(&home, "bob", &["wait", "r-1", "--timeout", "100ms"]);
+        assert_eq!(waits.code, Some(8), "{waits:?}");
+        let known = blueproof(&home, "bob", &["get", "run", "r-3"]);
+        (known.code == Some(0)).then_some(())
+    });
+    let approved = blueproof(&home, "ada", &["approve", "r-2"]);
+    assert_eq!(approved.code, Some(6), "{approved:?}");
+    assert!(
+        approved.stderr.contains("r-2 still awaits an approval"),
+        "{approved:?}"
+    );
+    assert!(!approved.stderr.contains("r-3 still"), "{approved:?}");
+    let others = blueproof(&home, "ada", &["wait", "r-3"]);
+    assert_eq!(others.code, Some(0), "bob's is approved: {others:?}");
+    let both = blueproof(&home, "ada", &["approve", "r-2", "--dry-run"]);
+    assert_eq!(both.code, Some(0), "{both:?}");
+    assert_eq!(blueproof(&home, "bob", &["cancel", "r-2"]).code, Some(0));
 }
 
 #[test]

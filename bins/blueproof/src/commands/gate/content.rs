@@ -29,6 +29,21 @@ pub(super) struct Named {
     runs: Vec<RunView>,
 }
 
+impl Named {
+    /// Returns the runs that are meant and that a target covers, but for those that have ended.
+    pub(super) fn runs_in(&self, target: &ApprovalTarget) -> impl Iterator<Item = RunId> {
+        self.open_in(target).map(|run| run.id)
+    }
+
+    fn open_in(&self, target: &ApprovalTarget) -> impl Iterator<Item = &RunView> {
+        let open = self
+            .runs
+            .iter()
+            .filter(|run| !matches!(run.state, RunState::Ended(_)));
+        open.filter(|run| target.has_head_of(&run.subject))
+    }
+}
+
 /// Returns a head, and what it is of, in words.
 pub(super) fn in_words(target: &ApprovalTarget) -> String {
     let head = target.head.short();
@@ -136,11 +151,7 @@ async fn asked_jobs(
     target: &ApprovalTarget,
 ) -> Result<BTreeMap<JobDigest, AskedJob>, Problem> {
     let mut jobs: BTreeMap<JobDigest, AskedJob> = BTreeMap::new();
-    let open = named
-        .runs
-        .iter()
-        .filter(|run| !matches!(run.state, RunState::Ended(_)));
-    for run in open.filter(|run| target.has_head_of(&run.subject)) {
+    for run in named.open_in(target) {
         let Some(request) = store.request(run.id).await? else {
             continue;
         };
