@@ -20,6 +20,7 @@ mod routes;
 mod runs;
 mod status;
 mod tokens;
+mod turns;
 
 use std::{
     sync::Arc,
@@ -46,6 +47,7 @@ pub use listen::{Address, ListenError, Listening};
 use routes::routes;
 pub use status::{StandingKind, Status};
 pub use tokens::{Token, Tokens};
+use turns::Turns;
 
 use crate::Service;
 
@@ -61,6 +63,7 @@ pub struct Api {
     output: Arc<dyn AttemptOutput>,
     service: Arc<Service>,
     tokens: Tokens,
+    turns: Turns,
     version: String,
 }
 
@@ -78,6 +81,7 @@ impl Api {
             output,
             service,
             tokens,
+            turns: Turns::default(),
             version: version.into(),
         }
     }

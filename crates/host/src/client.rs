@@ -194,7 +194,10 @@ impl ServerClient {
                     return Answer::Is(response);
                 }
                 Ok(response) => {
-                    let is_away = response.status() == StatusCode::SERVICE_UNAVAILABLE;
+                    let is_away = matches!(
+                        response.status(),
+                        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+                    );
                     let output = response.headers().get(OUTPUT_PROBLEM);
                     let output = output.and_then(|word| Some(word.to_str().ok()?.to_owned()));
                     let diagnostic = Box::new(self.refusal(response).await);

@@ -27,5 +27,8 @@ macro_rules! api {
     1008 ListensForAll "an address that other machines reach"
         "The API uses no TLS, so tokens and outputs could be read on the network. Let the API listen on a unix socket or on a \
          loopback address, behind a proxy with TLS."
+    1009 TooManyRequests "a token with too many requests at a time"
+        "So that no user keeps the others out, the requests of one token that are answered at a time are limited; a follower of a \
+         log counts until it disconnects. Nothing was stored. The same request succeeds once another one has ended."
     }};
 }

@@ -94,13 +94,14 @@ impl Role {
     }
 }
 
-/// Lets through whoever is known, and notes who it is.
+/// Lets through whoever is known and has not too many requests already, and notes who it is.
 pub(super) async fn authenticate(State(api): State<Arc<Api>>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
-    match caller(&api, peer, request.headers()) {
-        Ok(caller) => {
+    let known = caller(&api, peer, request.headers());
+    match known.and_then(|caller| Ok((api.turns.take(&caller.name)?, caller))) {
+        Ok((turn, caller)) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            turn.until_sent(next.run(request).await)
         }
         Err(error) => error.into_response(),
     }

@@ -22,6 +22,9 @@ use crate::wire::{Changed, FACTS_A_PAGE, SNAPSHOT_AT, WAITS_AT_MOST};
 /// How many facts are returned at once where nobody says how many, and how many at most.
 const FACTS: (u32, u32) = (1_000, FACTS_A_PAGE);
 
+/// How many are read at once for a follower. One that does not read them has them in memory.
+const FACTS_AHEAD: usize = 16;
+
 /// Which facts.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -160,7 +163,7 @@ impl Position {
                 self.last = fact.seq;
                 return Some(fact);
             }
-            let facts = self.store.facts(self.last, FACTS.0 as usize).await.ok()?;
+            let facts = self.store.facts(self.last, FACTS_AHEAD).await.ok()?;
             if facts.is_empty() {
                 self.seen = Some(self.store.changed(self.seen).await);
             }

@@ -36,6 +36,9 @@ use crate::{
 /// How many records are returned at once where nobody says how many, and how many at most.
 const RECORDS: (u32, u32) = (1_000, RECORDS_A_PAGE);
 
+/// How many are read at once for a follower. One that does not read them has them in memory.
+const RECORDS_AHEAD: usize = 64;
+
 /// How many files of a run are listed where nobody says how many, and how many at most.
 const FILES: (u32, u32) = (100, FILES_LISTED);
 
@@ -144,7 +147,7 @@ pub(super) async fn follow(
         .get("last-event-id")
         .map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
     let after = last.map_or(after, RecordPosition);
-    let follower = RecordFollower::after(after, Arc::clone(&api.output), attempt);
+    let follower = RecordFollower::after(after, Arc::clone(&api.output), attempt).at_once(RECORDS_AHEAD);
     Sse::new(events(follower))
         .keep_alive(KeepAlive::default())
         .into_response()

@@ -7,9 +7,10 @@ use blueproof_core::{
     ports::{Command, StoreClient, Version},
     testing::request,
 };
-use blueproof_diagnostic::Code;
+use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{Target, api::Role};
 use jiff::Timestamp;
+use reqwest::StatusCode;
 
 use super::support::{On, Served};
 
@@ -138,4 +139,40 @@ async fn two_hundred_followers_are_told_the_same_while_runs_come_and_end() {
     }
     served.service.stop();
     running.await.expect("it ends");
+}
+
+/// Whoever opens more than may be answered at a time is told so, and keeps nobody else out.
+#[tokio::test]
+async fn one_caller_has_only_so_many_requests_at_a_time() {
+    let served = Served::on(On::Loopback).await;
+    let (ada, grace) = (
+        served.token_of("ada", Role::Read),
+        served.token_of("grace", Role::Read),
+    );
+    let http = served.http();
+    let follow = |token: &str| {
+        let request = http.get(served.url("/api/v1/facts/stream")).bearer_auth(token);
+        request.send()
+    };
+    let mut open = Vec::new();
+    let refused = loop {
+        let response = follow(&ada).await.expect("an answer");
+        if response.status() != StatusCode::OK {
+            break response;
+        }
+        open.push(response);
+    };
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    let told = refused.json::<Diagnostic>().await.expect("a diagnostic");
+    assert_eq!(told.code, Code::TooManyRequests);
+    assert_eq!(open.len(), 256);
+    let other = follow(&grace).await.expect("an answer");
+    assert_eq!(other.status(), StatusCode::OK, "another caller is let in");
+    open.pop();
+    loop {
+        let again = follow(&ada).await.expect("an answer");
+        if again.status() == StatusCode::OK {
+            break;
+        }
+    }
 }

@@ -16,6 +16,7 @@ pub struct RecordFollower {
     output: Arc<dyn AttemptOutput>,
     attempt: AttemptId,
     position: RecordPosition,
+    at_once: usize,
     changes: Option<Box<dyn RecordChanges>>,
 }
 
@@ -31,8 +32,15 @@ impl RecordFollower {
             output,
             attempt,
             position,
+            at_once: RECORDS_AT_ONCE,
             changes: None,
         }
+    }
+
+    /// Reads at most so many records at once, for whoever may not take them soon and has them in memory until then.
+    pub fn at_once(mut self, records: usize) -> Self {
+        self.at_once = records;
+        self
     }
 
     /// Returns the attempt.
@@ -61,7 +69,7 @@ impl RecordFollower {
         loop {
             let read = self
                 .output
-                .records(self.attempt, &self.position, RECORDS_AT_ONCE)
+                .records(self.attempt, &self.position, self.at_once)
                 .await;
             let read = match read {
                 Err(OutputError::Missing(_)) => return Ok(Vec::new()),

@@ -1,0 +1,88 @@
+//! How many requests of one caller are answered at a time, so that nobody keeps the others out.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    response::Response,
+};
+use blueproof_diagnostic::{Code, Diagnostic};
+use http_body::{Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::ApiError;
+
+/// A quarter of the connections that there may be. A follower has its turn until it goes away.
+const OF_A_CALLER: usize = 256;
+
+/// The turns of every caller there was: as many as there are tokens.
+#[derive(Default)]
+pub(super) struct Turns(Mutex<HashMap<String, Arc<Semaphore>>>);
+
+/// One request that is being answered.
+pub(super) struct Turn {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A body, and the turn that lasts until it is sent or its client is gone.
+struct Sent {
+    body: Body,
+    _turn: Turn,
+}
+
+impl Turns {
+    /// Gives a caller a turn. Does not wait.
+    pub(super) fn take(&self, caller: &str) -> Result<Turn, ApiError> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_caller = match turns.get(caller) {
+            Some(of_caller) => of_caller,
+            None => turns
+                .entry(caller.to_owned())
+                .or_insert_with(|| Arc::new(Semaphore::new(OF_A_CALLER))),
+        };
+        let permit = Arc::clone(of_caller).try_acquire_owned();
+        permit
+            .map(|permit| Turn { _permit: permit })
+            .map_err(|_| too_many(caller))
+    }
+}
+
+impl Turn {
+    /// Lasts until a response is sent.
+    pub(super) fn until_sent(self, response: Response) -> Response {
+        response.map(|body| Body::new(Sent { body, _turn: self }))
+    }
+}
+
+impl HttpBody for Sent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn too_many(caller: &str) -> ApiError {
+    let message = format!("`{caller}` has {OF_A_CALLER} requests that are being answered");
+    let diagnostic = Diagnostic::error(Code::TooManyRequests, message);
+    ApiError::too_many(
+        diagnostic.hint("close followers that nobody reads, or give each program a token of its own"),
+    )
+}
