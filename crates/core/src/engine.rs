@@ -39,6 +39,9 @@ const REPLAY_CHUNK: usize = 4096;
 /// that each fact bears the same cost however many there are.
 const SNAPSHOT_EVERY: u64 = 4096;
 
+/// How many bytes of a snapshot a fact bears at most: runs of long jobs make it large, and then it is written less often.
+const SNAPSHOT_BYTES: u64 = 4096;
+
 /// The backends that an engine works with.
 #[derive(Clone)]
 pub struct Ports {
@@ -66,6 +69,8 @@ pub struct Engine {
     last: Seq,
     /// After which fact the state was last written down, or was to be.
     written_down: Seq,
+    /// How many bytes that had; zero where it was an earlier engine's.
+    snapshot_bytes: u64,
     handle: Handle,
     /// Which rows are to be worked out again.
     rows: Rows,
@@ -113,6 +118,7 @@ impl Engine {
             seen: None,
             last,
             written_down,
+            snapshot_bytes: 0,
             handle: Scheduler::handle,
             rows: Rows::default(),
             quarantined: Vec::new(),
@@ -193,12 +199,12 @@ impl Engine {
         if left.is_empty() {
             return Ok(());
         }
-        let (inputs, quarantined) = incoming::sort(left);
-        self.take_in(inputs, quarantined).await
+        let (inputs, answered) = incoming::sort(left);
+        self.take_in(inputs, answered).await
     }
 
     /// Decides about inputs, logs that, and carries out what follows. An input about which deciding fails is quarantined: the
-    /// others are decided about as if it had not come. `taken` are commands that were quarantined before.
+    /// others are decided about as if it had not come. `taken` are commands that were answered before.
     async fn take_in(
         &mut self,
         mut inputs: Vec<Incoming>,
@@ -272,11 +278,14 @@ impl Engine {
     /// opened: it is tried again as many facts later, and a store that is broken says so at the next append.
     async fn write_down(&mut self) {
         let known = u64::try_from(self.scheduler.runs().len()).unwrap_or(u64::MAX);
-        if self.last.0 - self.written_down.0 < SNAPSHOT_EVERY.max(known) {
+        let every = SNAPSHOT_EVERY
+            .max(known)
+            .max(self.snapshot_bytes / SNAPSHOT_BYTES);
+        if self.last.0 - self.written_down.0 < every {
             return;
         }
-        self.written_down = self.last;
         let bytes = self.scheduler.snapshot().to_bytes();
+        (self.written_down, self.snapshot_bytes) = (self.last, bytes.len() as u64);
         let put = self.ports.store.put_snapshot(self.last, SNAPSHOT_VERSION, bytes);
         let _ = put.await;
     }
