@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How many times as many decisions as Kueue we promise to make in the same time.
-const TIMES_AT_LEAST: f64 = 10.0;
+const TIMES_AT_LEAST: f64 = 80.0;
 
 /// How much the cost of a turn may grow from 1,000 to 1,000,000 who wait: the logarithm alone doubles.
 const GROWTH_AT_MOST: f64 = 5.0;
