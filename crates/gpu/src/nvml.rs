@@ -13,6 +13,7 @@ mod gpm;
 mod place;
 mod possible;
 mod processes;
+mod progress;
 mod raw;
 mod sample;
 
