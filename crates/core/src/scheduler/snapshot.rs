@@ -125,7 +125,10 @@ impl Scheduler {
         scheduler.passes = snapshot.passes;
         scheduler.tally = snapshot.tally;
         let runs = &scheduler.runs;
-        let request = |run: RunId| runs.get(&run).map(|run| Arc::clone(&run.request));
+        let request = |id: RunId| {
+            let run = runs.get(&id).ok_or(SnapshotError::UnknownRun(id));
+            run.map(|run| Arc::clone(&run.request))
+        };
         scheduler.queue = Queue::from_snapshot(snapshot.queue, request)?;
         scheduler.withdraw_misdirected();
         Ok(scheduler)
