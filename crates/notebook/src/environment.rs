@@ -19,6 +19,7 @@ mod pep723;
 mod requirements;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::{
     path::{Path, PathBuf},
@@ -38,7 +39,7 @@ pub(crate) use requirements::checked as checked_requirement;
 
 use crate::plan::Environment;
 use cache::{Cache, Found};
-use requirements::Wanted;
+use wanted::Wanted;
 
 /// A Python with everything that a notebook asked for, ready to start a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,13 +9,8 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use regex::Regex;
 
 use super::{
-    Unprepared,
-    cache::DISK_HINT,
-    index,
-    install::Build,
-    interpreter::Interpreter,
-    offline,
-    requirements::{Wanted, name_of},
+    Unprepared, cache::DISK_HINT, index, install::Build, interpreter::Interpreter, offline,
+    requirements::name_of, wanted::Wanted,
 };
 
 /// How an installer's lines begin that tell only how far it is.

@@ -8,7 +8,7 @@ use super::{
     Unprepared, cache,
     explain::{masked, said},
     install::{Build, Installer},
-    requirements::Wanted,
+    wanted::Wanted,
 };
 
 /// How pip begins to say what it got in place of a page, where it is asked to say everything.

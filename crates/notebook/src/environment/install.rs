@@ -15,7 +15,7 @@ use super::{
     child::{self, Ended, Unfinished},
     explain,
     interpreter::{Interpreter, PipSource},
-    requirements::Wanted,
+    wanted::Wanted,
 };
 
 const DESCRIBE: &str = "
