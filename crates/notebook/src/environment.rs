@@ -11,6 +11,7 @@ mod explain;
 mod host;
 mod index;
 mod install;
+mod installer;
 mod interpreter;
 mod lockfile;
 mod offline;

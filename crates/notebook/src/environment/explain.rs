@@ -9,7 +9,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use regex::Regex;
 
 use super::{
-    Unprepared, cache::DISK_HINT, index, install::Build, interpreter::Interpreter, offline,
+    Unprepared, cache::DISK_HINT, index, installer::Build, interpreter::Interpreter, offline,
     requirements::name_of, wanted::Wanted,
 };
 

@@ -7,7 +7,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use super::{
     Unprepared, cache,
     explain::{masked, said},
-    install::{Build, Installer},
+    installer::{Build, Installer},
     wanted::Wanted,
 };
 

@@ -12,7 +12,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     Unprepared,
-    install::{Build, Installer},
+    installer::{Build, Installer},
     requirements::{name_of, normalised},
     wanted::Wanted,
 };
