@@ -21,6 +21,7 @@ mod requirements;
 #[cfg(test)]
 mod tests;
 mod wanted;
+mod words;
 
 use std::{
     path::{Path, PathBuf},
