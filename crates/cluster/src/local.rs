@@ -33,7 +33,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use tokio::sync::mpsc;
 
 pub use agent::AgentCommand;
-use attempts::{Attempts, cannot};
+use attempts::Attempts;
 pub use devices::{Devices, Holder, LookForDevices};
 use follow::Followed;
 pub use occupancy::{Occupancy, Occupant};

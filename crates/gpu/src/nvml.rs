@@ -13,6 +13,7 @@ mod gpm;
 mod place;
 mod possible;
 mod processes;
+mod progress;
 mod raw;
 mod sample;
 
@@ -36,7 +37,7 @@ use self::{
     errors::blind,
     events::Listeners,
     place::{Ask, Patience, Place},
-    sample::{Window, number, unread},
+    sample::{Window, unread},
 };
 
 /// The name under which loaders find the library.

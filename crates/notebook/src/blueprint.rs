@@ -11,6 +11,7 @@
 //! ```
 
 mod check;
+mod default_name;
 pub mod expect;
 mod find;
 pub mod format;
@@ -34,9 +35,9 @@ use blueproof_diagnostic::{
 };
 
 pub(crate) use check::LEAST_MEMORY;
+pub(crate) use default_name::{default_name, folder_of};
 pub use find::{Found, Listing, find, list, list_at_most};
 pub use format::{Blueprint, Retries};
-pub(crate) use load::{default_name, folder_of};
 pub use resolve::Resolved;
 pub(crate) use resources::is_resource;
 

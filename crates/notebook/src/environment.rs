@@ -11,6 +11,7 @@ mod explain;
 mod host;
 mod index;
 mod install;
+mod installer;
 mod interpreter;
 mod lockfile;
 mod offline;
@@ -19,6 +20,8 @@ mod pep723;
 mod requirements;
 #[cfg(test)]
 mod tests;
+mod wanted;
+mod words;
 
 use std::{
     path::{Path, PathBuf},
@@ -38,7 +41,7 @@ pub(crate) use requirements::checked as checked_requirement;
 
 use crate::plan::Environment;
 use cache::{Cache, Found};
-use requirements::Wanted;
+use wanted::Wanted;
 
 /// A Python with everything that a notebook asked for, ready to start a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod convert;
 mod magic;
 pub(crate) mod names;
 pub(crate) mod syntax;
+mod tree;
 
 use std::{
     ops::ControlFlow,
@@ -14,8 +15,8 @@ use std::{
     thread,
 };
 
-use convert::Part;
 use syntax::Module;
+use tree::Part;
 use tree_sitter::{Parser, Tree};
 
 /// How much of a cell is read at once, in bytes. A syntax tree takes fifty times as much memory as its source.
@@ -119,7 +120,7 @@ impl Parsed {
 impl Reader {
     pub(crate) fn new() -> Self {
         Self {
-            parser: convert::parser(),
+            parser: tree::parser(),
         }
     }
 
@@ -154,7 +155,7 @@ impl Reader {
         if part.end - part.start > LONGEST_STATEMENT {
             return ControlFlow::Continue(Parsed::TooLong { line: part.line });
         }
-        match convert::parse(&mut self.parser, python, part) {
+        match tree::parse(&mut self.parser, python, part) {
             Ok(tree) => ControlFlow::Continue(Parsed::Statements {
                 tree,
                 python: Arc::clone(python),

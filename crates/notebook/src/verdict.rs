@@ -129,7 +129,7 @@ fn too_long(facts: &Facts<'_>, limit: TimeLimit) -> Failure {
     let allowed = allowed.unwrap_or_default();
     let message = format!("{subject} not done within {allowed:#} (timeouts.{key})");
     let mut diagnostic = Diagnostic::error(code, message);
-    if let Some(last) = printed::last_line(raised::tail(facts)) {
+    if let Some(last) = printed::last_line(tail(facts)) {
         diagnostic = diagnostic.because(format!("the last that it printed: {last}"));
     }
     if facts.run.is_killed {
@@ -140,6 +140,11 @@ fn too_long(facts: &Facts<'_>, limit: TimeLimit) -> Failure {
     ));
     let line = raised::line_of_interrupt(facts);
     in_cell(facts, FailureClass::Timeout(limit), diagnostic, line)
+}
+
+/// Returns the last text that the cell printed.
+fn tail<'a>(facts: &Facts<'a>) -> &'a str {
+    facts.finish.tails.last().map_or("", |(_, text)| text)
 }
 
 fn in_cell(facts: &Facts<'_>, class: FailureClass, diagnostic: Diagnostic, line: Option<u32>) -> Failure {

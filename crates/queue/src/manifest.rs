@@ -34,6 +34,7 @@ mod rules;
 mod tests;
 mod usage;
 mod values;
+mod versions;
 mod write;
 
 use blueproof_diagnostic::{

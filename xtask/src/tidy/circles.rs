@@ -1,8 +1,8 @@
-//! The modules at the top of the `src` of a crate that is shipped import each other in one direction, so that each can be read
-//! without those that stand on it.
+//! The modules of a crate that is shipped, those at the top of its `src` and those inside each of them, import each other in one
+//! direction, so that each can be read without those that stand on it.
 //!
-//! Within one of them files may import each other, as may the crate's root and all of them. What only tests import does not
-//! count.
+//! What stands anywhere in a module counts as the module's. A module and its own parent may import each other, as may the crate's
+//! root and all modules. What only tests import does not count.
 
 mod imports;
 pub(super) mod modules;
@@ -10,10 +10,17 @@ pub(super) mod modules;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Complaint, Parsed, Source};
-use modules::{Module, Modules};
+use imports::Written;
+use modules::{Module, Modules, Path};
 
-/// The modules at the top of a crate: which others each imports, and a file that does.
-type Imports<'a> = BTreeMap<String, BTreeMap<String, &'a Source>>;
+/// Of each module, which others inside the same parent it imports, and a place where it does.
+type Imports<'a> = BTreeMap<Path, BTreeMap<Path, Place<'a>>>;
+
+/// Where a module imports another.
+struct Place<'a> {
+    source: &'a Source,
+    written: Written,
+}
 
 /// Complains about the circles of one crate.
 pub(super) fn check(files: &[Parsed<'_>]) -> Vec<Complaint> {
@@ -30,19 +37,18 @@ fn circles(modules: Vec<Module<'_>>) -> Vec<Complaint> {
     let modules = Modules::new(modules);
     let mut imports = Imports::new();
     for module in modules.iter() {
-        for imported in imports::of(module, &modules) {
-            if let (Some(from), Some(to)) = (module.path.first(), imported.first())
-                && from != to
-            {
-                let of_one = imports.entry(from.clone()).or_default();
-                of_one.entry(to.clone()).or_insert(module.source);
+        for (imported, written) in imports::of(module, &modules) {
+            if let Some((from, to)) = siblings(&module.path, &imported) {
+                let of_one = imports.entry(from.to_vec()).or_default();
+                let source = module.source;
+                of_one.entry(to.to_vec()).or_insert(Place { source, written });
             }
         }
     }
     let mut named = BTreeSet::new();
     let mut complaints = Vec::new();
     for module in imports.keys() {
-        if named.contains(module.as_str()) {
+        if named.contains(module) {
             continue;
         }
         if let Some(circle) = shortest_circle(module, &imports) {
@@ -53,8 +59,15 @@ fn circles(modules: Vec<Module<'_>>) -> Vec<Complaint> {
     complaints
 }
 
+/// Returns the modules inside one parent that two modules are, or are in; `None` if one is the other's parent.
+fn siblings<'a>(one: &'a [String], other: &'a [String]) -> Option<(&'a [String], &'a [String])> {
+    let common = one.iter().zip(other).take_while(|(one, other)| one == other);
+    let depth = common.count();
+    Some((one.get(..=depth)?, other.get(..=depth)?))
+}
+
 /// Returns the shortest way from a module back to itself, which it is the first of.
-fn shortest_circle<'a>(from: &'a str, imports: &'a Imports<'_>) -> Option<Vec<&'a str>> {
+fn shortest_circle<'a>(from: &'a Path, imports: &'a Imports<'_>) -> Option<Vec<&'a Path>> {
     let mut ways = VecDeque::from([vec![from]]);
     let mut seen = BTreeSet::new();
     while let Some(way) = ways.pop_front() {
@@ -64,22 +77,24 @@ fn shortest_circle<'a>(from: &'a str, imports: &'a Imports<'_>) -> Option<Vec<&'
                 return Some(way);
             }
             if seen.insert(next) {
-                ways.push_back([&way[..], &[next.as_str()]].concat());
+                ways.push_back([&way[..], &[next]].concat());
             }
         }
     }
     None
 }
 
-fn complaint(circle: &[&str], imports: &Imports<'_>) -> Complaint {
+fn complaint(circle: &[&Path], imports: &Imports<'_>) -> Complaint {
     let next = circle.iter().skip(1).chain(circle.first());
-    let steps = circle.iter().zip(next);
-    let steps =
-        steps.map(|(module, next)| format!("`{module}` imports `{next}` ({})", imports[*module][*next].path));
+    let steps = circle.iter().zip(next).map(|(module, next)| {
+        let Place { source, written } = &imports[*module][*next];
+        let place = format!("{}:{}: `{}`", source.path, written.line, written.path.join("::"));
+        format!("`{}` imports `{}` ({place})", module.join("::"), next.join("::"))
+    });
     let steps: Vec<String> = steps.collect();
-    let first = imports[circle[0]][*circle.get(1).unwrap_or(&circle[0])];
-    first.complaint(
-        None,
+    let first = &imports[circle[0]][*circle.get(1).unwrap_or(&circle[0])];
+    first.source.complaint(
+        Some(first.written.line),
         format!(
             "modules import each other in a circle: {}; move what both need to a module below them",
             steps.join(", ")
@@ -102,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_that_import_each_other_are_named_with_the_files_that_do() {
+    fn modules_that_import_each_other_are_named_with_the_lines_that_do() {
         let told = complaints(&[
             (
                 "lib.rs",
@@ -115,9 +130,36 @@ mod tests {
                 "pub struct Third;\nfn a() -> super::one::One { todo() }\n",
             ),
         ]);
-        let expected = "crates/a/src/one.rs: modules import each other in a circle: \
-                        `one` imports `two` (crates/a/src/one.rs), `two` imports `three` (crates/a/src/two/deep.rs), \
-                        `three` imports `one` (crates/a/src/three.rs); move what both need to a module below them";
+        let expected = "crates/a/src/one.rs:1: modules import each other in a circle: \
+                        `one` imports `two` (crates/a/src/one.rs:1: `crate::two`), \
+                        `two` imports `three` (crates/a/src/two/deep.rs:1: `crate::Third`), \
+                        `three` imports `one` (crates/a/src/three.rs:2: `super::one::One`); \
+                        move what both need to a module below them";
+        assert_eq!(told, [expected]);
+    }
+
+    #[test]
+    fn modules_inside_another_that_import_each_other_are_named_with_the_lines_that_do() {
+        let told = complaints(&[
+            ("lib.rs", "mod all;\n"),
+            (
+                "all.rs",
+                "mod one;\nmod two;\npub use two::Two;\nuse one::One;\npub struct Shared;\n",
+            ),
+            (
+                "all/one.rs",
+                "use super::Shared;\nuse super::Two;\npub struct One;\n",
+            ),
+            ("all/two.rs", "mod deep;\npub struct Two(deep::Deep);\n"),
+            (
+                "all/two/deep.rs",
+                "use super::Two;\npub struct Deep(\n    crate::all::one::One,\n);\n",
+            ),
+        ]);
+        let expected = "crates/a/src/all/one.rs:2: modules import each other in a circle: \
+                        `all::one` imports `all::two` (crates/a/src/all/one.rs:2: `super::Two`), \
+                        `all::two` imports `all::one` (crates/a/src/all/two/deep.rs:3: `crate::all::one::One`); \
+                        move what both need to a module below them";
         assert_eq!(told, [expected]);
     }
 

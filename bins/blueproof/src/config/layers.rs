@@ -13,7 +13,7 @@ use super::{
     ConfigFlags, Key, Origin, ProcessEnv, Value, context,
     context::Context,
     file::{self, Contents, Setting},
-    parse,
+    parse::{self, Given},
 };
 use crate::exit::Problem;
 
@@ -59,15 +59,6 @@ struct Chosen {
     origin: Origin,
     /// In which file it stands, by its place in the list.
     file: usize,
-}
-
-/// What somebody said.
-pub(super) struct Given {
-    pub(super) text: OsString,
-    /// What a relative path is relative to.
-    pub(super) folder: PathBuf,
-    origin: Origin,
-    place: blueproof_diagnostic::SourceLocation,
 }
 
 impl Owner {

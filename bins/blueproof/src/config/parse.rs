@@ -1,6 +1,10 @@
 //! Values from the texts that files, variables and flags give.
 
-use std::{collections::BTreeSet, ffi::OsStr, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+};
 
 use blueproof_core::{
     domain::{Bytes, Cpus},
@@ -9,7 +13,17 @@ use blueproof_core::{
 
 use blueproof_host::{ServerAddress, ServerAddressError};
 
-use super::{ProcessEnv, layers::Given};
+use super::{Origin, ProcessEnv};
+
+/// What somebody said.
+pub(super) struct Given {
+    pub(super) text: OsString,
+    /// What a relative path is relative to.
+    pub(super) folder: PathBuf,
+    pub(super) origin: Origin,
+    /// Where it was said.
+    pub(super) place: blueproof_diagnostic::SourceLocation,
+}
 
 pub(super) fn cpu(given: &Given, _: &ProcessEnv) -> Result<Cpus, String> {
     let cpu: Cpus = text(given)?

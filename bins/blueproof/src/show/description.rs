@@ -4,10 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use blueproof_core::{
-    domain::{
-        Bytes, Ending, Failure, FailureClass, GpuUse, Head, MetricResult, Outcome, RunState, TimeLimit,
-        Usage, Verdict,
-    },
+    domain::{Bytes, Ending, Failure, GpuUse, Head, MetricResult, Outcome, RunState, Usage, Verdict},
     estimate::Estimate,
     view::{AttemptView, ReportView, RunView},
 };
@@ -16,8 +13,8 @@ use blueproof_notebook::report::{ExpectationResult, Report};
 use jiff::Timestamp;
 
 use super::{
-    estimate, explanation, render, runs,
-    text::{cpu_seconds, duration, sparkline},
+    estimate, explanation, render,
+    text::{blame, cpu_seconds, duration, none, number, sparkline, took},
 };
 use crate::output::{self, Cell, Table, Width};
 
@@ -215,22 +212,6 @@ fn report(report: &ReportView, kept: &KeptFiles) -> String {
     }
 }
 
-/// Returns who or what is to blame, in words.
-pub(crate) fn blame(class: FailureClass) -> &'static str {
-    match class {
-        FailureClass::Notebook => "the notebook failed",
-        FailureClass::Workload => "what the notebook started failed",
-        FailureClass::Expectation => "the notebook ran, and what is expected does not hold",
-        FailureClass::Timeout(TimeLimit::Queue) => "it waited for quota longer than it may",
-        FailureClass::Timeout(TimeLimit::Startup) => "environment and kernel took longer than they may",
-        FailureClass::Timeout(TimeLimit::Cell) => "one cell took longer than it may",
-        FailureClass::Timeout(TimeLimit::Run) => "all cells together took longer than they may",
-        FailureClass::Timeout(TimeLimit::Execution) => "it had quota longer than it may",
-        FailureClass::Infrastructure => "the infrastructure failed; a retry elsewhere may go better",
-        FailureClass::Config => "it could not be started as it is written",
-    }
-}
-
 fn add_failure(text: &mut String, failure: &Failure) {
     if let Some(place) = &failure.cell {
         let line = place
@@ -258,8 +239,8 @@ fn attempts(view: &RunView, now: Timestamp) -> Table {
             ending(attempt).into(),
             output::line(&attempt.approved_by.to_string()).into(),
             output::ago(attempt.reserved_at, now).into(),
-            runs::took(Some(attempt), now).into(),
-            place.map_or_else(runs::none, |place| output::line(&place)).into(),
+            took(Some(attempt), now).into(),
+            place.map_or_else(none, |place| output::line(&place)).into(),
         ]);
     }
     table
@@ -282,7 +263,7 @@ fn add_outcome(text: &mut String, outcome: &Outcome, title: impl Fn(&str) -> Str
         for (name, metric) in &outcome.metrics {
             table.row([
                 output::line(name).into(),
-                runs::number(metric.last).into(),
+                number(metric.last).into(),
                 metric.count.to_string().into(),
                 sparkline(&course(metric), CURVE).into(),
             ]);

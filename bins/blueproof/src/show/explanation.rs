@@ -12,7 +12,10 @@ use blueproof_queue::UserUsage;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{description::blame, estimate, runs, text};
+use super::{
+    estimate,
+    text::{self, blame},
+};
 use crate::output;
 
 /// How old a row may be before that is said: whoever leads works rows out again every fifteen seconds, where few wait.
@@ -111,7 +114,7 @@ impl Explanation {
             );
         }
         let attempt = view.attempts.last();
-        let ran = runs::took(attempt, now);
+        let ran = text::took(attempt, now);
         let next = "it ends when the notebook does".into();
         explained(
             format!("does not wait, it has been running for {ran}"),

@@ -10,7 +10,7 @@ use blueproof_core::{
     domain::{BlueprintName, Ending, Outcome, Repository, RunState},
     pending::PendingReason,
     ports::{AttemptOutput, OutputName, ReportKind},
-    view::{AttemptView, FailingCall, RunView},
+    view::{FailingCall, RunView},
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_notebook::report::{self, Comparison};
@@ -18,7 +18,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{explanation, text::duration};
+use super::{
+    explanation,
+    text::{none, number, took},
+};
 use crate::output::{self, Cell, Table};
 
 /// How many metrics a row tells.
@@ -203,11 +206,6 @@ fn reason(pending: &PendingReason) -> String {
     output::shorten(&brief, WIDEST_REASON)
 }
 
-/// Returns how long an attempt took, or has taken.
-pub(crate) fn took(attempt: Option<&AttemptView>, now: Timestamp) -> String {
-    attempt.map_or_else(none, |attempt| duration(attempt.took(now)))
-}
-
 /// Returns what there is to say of a run beyond its state, in one line: why it waits or failed, or what it measured.
 fn detail(view: &RunView, pending: Option<&PendingReason>, now: Timestamp) -> String {
     if let Some((_, eviction)) = view.being_evicted() {
@@ -268,30 +266,6 @@ fn measured(outcome: &Outcome) -> String {
         .map(|(name, metric)| format!("{} {}", output::line(name), number(metric.last)))
         .collect();
     texts.join(", ")
-}
-
-/// Returns a metric's value to four digits; `None` is no finite number.
-pub(crate) fn number(value: Option<f64>) -> String {
-    let Some(value) = value else {
-        return "not a number".into();
-    };
-    let size = value.abs();
-    if value == 0.0 || (1e-3..1e6).contains(&size) {
-        let digits = if size >= 1000.0 {
-            0
-        } else if size >= 1.0 {
-            2
-        } else {
-            4
-        };
-        return format!("{value:.digits$}");
-    }
-    format!("{value:.3e}")
-}
-
-/// Returns what stands where there is nothing.
-pub(crate) fn none() -> String {
-    "-".into()
 }
 
 #[cfg(test)]

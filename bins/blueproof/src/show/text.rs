@@ -1,7 +1,11 @@
-//! Small texts: durations, figures and sparklines.
+//! Small texts: durations, figures, sparklines, and what several pages say in the same words.
 
+use blueproof_core::{
+    domain::{FailureClass, TimeLimit},
+    view::AttemptView,
+};
 pub(crate) use blueproof_notebook::text::{counted, duration};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use unicode_width::UnicodeWidthStr;
 
 /// Returns seconds as people say them beside others: `0s`, `45.5s`, `16m40s`, `3h53m`, `2d04h`.
@@ -68,6 +72,51 @@ pub(crate) fn wrapped(line: &str, columns: usize, indent: usize) -> String {
     text
 }
 
+/// Returns how long an attempt took, or has taken.
+pub(crate) fn took(attempt: Option<&AttemptView>, now: Timestamp) -> String {
+    attempt.map_or_else(none, |attempt| duration(attempt.took(now)))
+}
+
+/// Returns a metric's value to four digits; `None` is no finite number.
+pub(crate) fn number(value: Option<f64>) -> String {
+    let Some(value) = value else {
+        return "not a number".into();
+    };
+    let size = value.abs();
+    if value == 0.0 || (1e-3..1e6).contains(&size) {
+        let digits = if size >= 1000.0 {
+            0
+        } else if size >= 1.0 {
+            2
+        } else {
+            4
+        };
+        return format!("{value:.digits$}");
+    }
+    format!("{value:.3e}")
+}
+
+/// Returns what stands where there is nothing.
+pub(crate) fn none() -> String {
+    "-".into()
+}
+
+/// Returns who or what is to blame, in words.
+pub(crate) fn blame(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Notebook => "the notebook failed",
+        FailureClass::Workload => "what the notebook started failed",
+        FailureClass::Expectation => "the notebook ran, and what is expected does not hold",
+        FailureClass::Timeout(TimeLimit::Queue) => "it waited for quota longer than it may",
+        FailureClass::Timeout(TimeLimit::Startup) => "environment and kernel took longer than they may",
+        FailureClass::Timeout(TimeLimit::Cell) => "one cell took longer than it may",
+        FailureClass::Timeout(TimeLimit::Run) => "all cells together took longer than they may",
+        FailureClass::Timeout(TimeLimit::Execution) => "it had quota longer than it may",
+        FailureClass::Infrastructure => "the infrastructure failed; a retry elsewhere may go better",
+        FailureClass::Config => "it could not be started as it is written",
+    }
+}
+
 /// Returns values as `width` blocks, the lowest one lowest; fewer values, fewer blocks. One that is not finite is a cross.
 pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -130,6 +179,21 @@ mod tests {
             (f64::NAN, "not a number"),
         ] {
             assert_eq!(figure(value), text);
+        }
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_count() {
+        for (value, text) in [
+            (Some(0.352), "0.3520"),
+            (Some(-12.3456), "-12.35"),
+            (Some(31_250.4), "31250"),
+            (Some(0.0), "0.0000"),
+            (Some(1.5e-7), "1.500e-7"),
+            (Some(2.0e9), "2.000e9"),
+            (None, "not a number"),
+        ] {
+            assert_eq!(number(value), text);
         }
     }
 

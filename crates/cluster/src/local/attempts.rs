@@ -1,7 +1,7 @@
 //! What is done with attempts on this machine, one call at a time: each waits for what it does.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitStatus,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
@@ -32,7 +32,7 @@ use super::{
     AgentCommand, Devices, Holder, LookForDevices,
     agent::{self, Agent, is_locked},
     devices::Claims,
-    files,
+    files::{self, cannot},
     log::{Log, is_finished},
     machine,
     output::LocalOutput,
@@ -446,15 +446,4 @@ fn taken(layout: &AttemptLayout) -> Diagnostic {
     Diagnostic::error(Code::AttemptFolderTaken, message)
         .at(SourceLocation::file(layout.root().display().to_string()))
         .hint("end what runs there, and retry the run: the folder is then moved aside")
-}
-
-pub(super) fn cannot(doing: &str, path: &Path, error: &dyn std::error::Error) -> CallError {
-    let diagnostic = Diagnostic::error(
-        Code::AttemptFolder,
-        format!("could not {doing} an attempt's files"),
-    )
-    .at(SourceLocation::file(path.display().to_string()))
-    .caused_by(error)
-    .hint("see that the disk is not full and that the folder is yours");
-    CallError::later(diagnostic)
 }

@@ -24,7 +24,11 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
-use super::{agent::is_locked, cannot, files, log::is_finished};
+use super::{
+    agent::is_locked,
+    files::{self, cannot},
+    log::is_finished,
+};
 
 /// How long the lock is waited for, and how often it is looked for meanwhile.
 const LOCKED_WITHIN: Duration = Duration::from_secs(2);

@@ -15,7 +15,7 @@ use crate::signal::signal as send;
 use super::{
     agent::Agent,
     attempts::{Attempts, LOOK_CLOSELY},
-    cannot,
+    files::cannot,
 };
 
 /// How long the kernel may take to end an agent that was killed.

@@ -10,7 +10,11 @@ use std::{
 pub(super) use crate::files::{make, write_whole};
 
 use crate::files::clear_away;
-use blueproof_core::attempt::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, UNFOLLOWED, remove_folder};
+use blueproof_core::{
+    attempt::{AttemptLayout, CACHE_TAG, CACHE_TAG_TEXT, UNFOLLOWED, remove_folder},
+    ports::CallError,
+};
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 
 /// Makes the folder of all runs, and marks it as no part of whatever checkout it may lie in.
 pub(super) fn tag(runs: &Path) -> io::Result<()> {
@@ -74,6 +78,18 @@ fn note(log: &Path, line: &str) -> io::Result<()> {
         .custom_flags(UNFOLLOWED)
         .open(log)?;
     writeln!(log, "{line}")
+}
+
+/// Returns that an attempt's files could not be worked with, which may go better later.
+pub(super) fn cannot(doing: &str, path: &Path, error: &dyn std::error::Error) -> CallError {
+    let diagnostic = Diagnostic::error(
+        Code::AttemptFolder,
+        format!("could not {doing} an attempt's files"),
+    )
+    .at(SourceLocation::file(path.display().to_string()))
+    .caused_by(error)
+    .hint("see that the disk is not full and that the folder is yours");
+    CallError::later(diagnostic)
 }
 
 #[cfg(test)]

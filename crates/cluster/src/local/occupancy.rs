@@ -20,8 +20,8 @@ use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use jiff::Timestamp;
 
 use super::{
-    cannot,
     devices::{Claims, Holder},
+    files::cannot,
     log::begun,
 };
 

@@ -11,9 +11,8 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use super::{
-    cannot,
     devices::{Claims, Devices, LONGEST_CLAIM, is_foreign},
-    files,
+    files::{self, cannot},
 };
 
 /// What the kernel makes up anew at each boot.

@@ -8,13 +8,12 @@
 //! it would be for the same attempt's number.
 
 use blueproof_diagnostic::{Code, Diagnostic};
-use serde::{Deserialize, Serialize};
 
 use super::{
     Scheduler,
     queue::LinePlace,
     requests::never_ran,
-    run::{AttemptPhase, Phase, Run},
+    run::{AdmissionRequest, AttemptPhase, Phase, RequestPhase, Run},
 };
 use crate::{
     action::{Reservation, ReservedQuota},
@@ -26,40 +25,6 @@ use crate::{
     fact::{Decision, StopReason},
     pending::{AdmissionPending, PendingReason, PlacePending},
 };
-
-/// Quota that is asked of a cluster for the next attempt of a run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct AdmissionRequest {
-    pub(super) attempt: AttemptId,
-    #[serde(default)]
-    cluster: ClusterName,
-    cluster_queue: String,
-    phase: RequestPhase,
-    /// Why it waits, as its cluster says.
-    pending: Option<PlacePending>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum RequestPhase {
-    /// Its cluster decides.
-    Pending,
-    /// It has quota and a place, which is being written down.
-    Granted(Box<Placement>),
-    /// Nobody needs it any more; it is being released.
-    Withdrawn,
-}
-
-impl AdmissionRequest {
-    fn is_open(&self) -> bool {
-        self.phase != RequestPhase::Withdrawn
-    }
-
-    fn is_pending(&self) -> bool {
-        self.phase == RequestPhase::Pending
-    }
-}
 
 /// What is decided.
 impl Scheduler {

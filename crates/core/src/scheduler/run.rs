@@ -1,5 +1,7 @@
 //! What the scheduler knows of one run.
 
+mod written;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use blueproof_diagnostic::Diagnostic;
@@ -7,10 +9,7 @@ use blueproof_queue::ExecutionTime;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    admission::AdmissionRequest,
-    snapshot::{approved_head, shared},
-};
+use written::{approved_head, shared};
 
 use crate::{
     domain::{
@@ -125,6 +124,30 @@ pub(super) struct Attempt {
     pub(super) stop: Option<Stop>,
     pub(super) eviction: Option<Eviction>,
     pub(super) outcome: Option<Box<Outcome>>,
+}
+
+/// Quota that is asked of a cluster for the next attempt of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AdmissionRequest {
+    pub(super) attempt: AttemptId,
+    #[serde(default)]
+    pub(super) cluster: ClusterName,
+    pub(super) cluster_queue: String,
+    pub(super) phase: RequestPhase,
+    /// Why it waits, as its cluster says.
+    pub(super) pending: Option<PlacePending>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum RequestPhase {
+    /// Its cluster decides.
+    Pending,
+    /// It has quota and a place, which is being written down.
+    Granted(Box<Placement>),
+    /// Nobody needs it any more; it is being released.
+    Withdrawn,
 }
 
 /// How far an attempt is.
@@ -300,6 +323,16 @@ impl Run {
             settled: self.is_settled(),
             outlook: None,
         }
+    }
+}
+
+impl AdmissionRequest {
+    pub(super) fn is_open(&self) -> bool {
+        self.phase != RequestPhase::Withdrawn
+    }
+
+    pub(super) fn is_pending(&self) -> bool {
+        self.phase == RequestPhase::Pending
     }
 }
 

@@ -7,7 +7,7 @@ use blueproof_core::{
 use blueproof_diagnostic::{Code, Diagnostic};
 use nvml_wrapper::error::NvmlError;
 
-use super::place::go_on;
+use super::progress::go_on;
 
 /// Returns what came of a call.
 pub(super) fn read<T>(result: Result<T, NvmlError>) -> Reading<T> {

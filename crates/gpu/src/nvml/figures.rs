@@ -9,6 +9,7 @@ use nvml_wrapper::{
     enum_wrappers::device::{
         Clock, EccCounter, MemoryError, PcieUtilCounter, PerformancePolicy, TemperatureSensor,
     },
+    enums::device::SampleValue,
     error::NvmlError,
     struct_wrappers::device::{MemoryInfo, Utilization},
     structs::device::FieldId,
@@ -221,7 +222,7 @@ fn fields(device: &Device<'_>) -> BTreeMap<Figure, Reading<f64>> {
     figures
         .zip(values)
         .map(|(figure, sample)| {
-            let value = read(sample.and_then(|sample| sample.value)).map(|value| super::number(&value));
+            let value = read(sample.and_then(|sample| sample.value)).map(|value| number(&value));
             (figure, value)
         })
         .collect()
@@ -245,6 +246,20 @@ fn violation(device: &Device<'_>, policy: PerformancePolicy) -> Result<f64, Nvml
     device
         .violation_status(policy)
         .map(|time| count(time.violation_time) / 1e9)
+}
+
+/// Returns a value that the driver gives in one of several types.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "beyond 2^53 nobody tells amounts apart"
+)]
+pub(super) fn number(value: &SampleValue) -> f64 {
+    match value {
+        SampleValue::F64(value) => *value,
+        SampleValue::U32(value) => f64::from(*value),
+        SampleValue::U64(value) => *value as f64,
+        SampleValue::I64(value) => *value as f64,
+    }
 }
 
 #[expect(

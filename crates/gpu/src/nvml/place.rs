@@ -1,14 +1,9 @@
 //! One thread for each device, so that one that hangs takes no other along.
 
 use std::{
-    cell::OnceCell,
     collections::BTreeMap,
     mem,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc,
-    },
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -20,6 +15,7 @@ use nvml_wrapper::{Nvml, error::NvmlError};
 use super::{
     Also, Window, devices, errors,
     gpm::Meters,
+    progress::Progress,
     sample::{Reader, unread},
 };
 
@@ -41,45 +37,6 @@ pub(super) struct Place {
 pub(super) struct Patience {
     pub(super) of_a_call: Duration,
     pub(super) until: Instant,
-}
-
-/// When a place's thread came back from a call last.
-#[derive(Clone)]
-struct Progress {
-    epoch: Instant,
-    micros: Arc<AtomicU64>,
-}
-
-thread_local! {
-    /// The progress of the place whose thread this is.
-    static PROGRESS: OnceCell<Progress> = const { OnceCell::new() };
-}
-
-/// Notes that a call came back. One that did is no sign that the device hangs, however long it took.
-pub(super) fn go_on() {
-    PROGRESS.with(|progress| {
-        if let Some(progress) = progress.get() {
-            progress.note();
-        }
-    });
-}
-
-impl Progress {
-    fn new() -> Self {
-        Self {
-            epoch: Instant::now(),
-            micros: Arc::default(),
-        }
-    }
-
-    fn note(&self) {
-        let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.micros.store(micros, Ordering::Relaxed);
-    }
-
-    fn last(&self) -> Instant {
-        self.epoch + Duration::from_micros(self.micros.load(Ordering::Relaxed))
-    }
 }
 
 /// What is asked of a place.
@@ -107,7 +64,7 @@ impl Place {
         let _ = thread::Builder::new()
             .name(format!("gpu-{index}"))
             .spawn(move || {
-                let _ = PROGRESS.with(|progress| progress.set(noted));
+                noted.follow();
                 work(&nvml, index, &asked, &answer);
             });
         Self {

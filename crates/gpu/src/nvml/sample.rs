@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blueproof_core::gpu::{BusySample, DeviceUuid, Fault, Figure, Partition, Reading, Readings, Sample};
 use jiff::{SignedDuration, Timestamp};
-use nvml_wrapper::{Device, enum_wrappers::device::Sampling, enums::device::SampleValue, error::NvmlError};
+use nvml_wrapper::{Device, enum_wrappers::device::Sampling, error::NvmlError};
 
 use super::{Also, Pcie, errors, figures, gpm::Meters, now, possible::possible, processes};
 
@@ -123,7 +123,7 @@ fn busy(device: &Device<'_>, since: Option<u64>) -> (Reading<Vec<BusySample>>, O
         let told = new.filter_map(|sample| {
             Some(BusySample {
                 at: driver_time(sample.timestamp)?,
-                utilization: figures::percent(number(&sample.value))?,
+                utilization: figures::percent(figures::number(&sample.value))?,
             })
         });
         told.collect()
@@ -145,19 +145,6 @@ pub(super) fn unread(device: DeviceUuid, fault: &Fault) -> Sample {
 /// Returns a time that the driver gives in microseconds.
 fn driver_time(micros: u64) -> Option<Timestamp> {
     Timestamp::from_microsecond(i64::try_from(micros).ok()?).ok()
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "beyond 2^53 nobody tells amounts apart"
-)]
-pub(super) fn number(value: &SampleValue) -> f64 {
-    match value {
-        SampleValue::F64(value) => *value,
-        SampleValue::U32(value) => f64::from(*value),
-        SampleValue::U64(value) => *value as f64,
-        SampleValue::I64(value) => *value as f64,
-    }
 }
 
 #[cfg(test)]

@@ -31,8 +31,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     AgentError, Dependencies, Prepared,
-    halt::{Halt, Step, config, failed, failure, halt_disk, halted, read_spec, unreadable},
-    recovery::tampered,
+    halt::{Halt, Step, config, failed, failure, halt_disk, halted, read_spec, tampered, unreadable},
     signals,
 };
 use crate::{

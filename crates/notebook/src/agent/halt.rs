@@ -3,7 +3,7 @@
 use std::{io, path::Path};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec, read_regular},
+    attempt::{AttemptLayout, AttemptSpec, Disturbance, read_regular},
     domain::{Failure, FailureClass, Outcome, Verdict},
 };
 use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
@@ -62,6 +62,20 @@ pub(super) fn config(diagnostic: Diagnostic) -> Halt {
 /// Says what failed outside of cells.
 pub(super) fn failure(class: FailureClass, diagnostic: Diagnostic) -> Box<Failure> {
     Box::new(Failure::outside_cells(class, diagnostic))
+}
+
+/// Says that somebody else wrote where only the agent writes: a failure of the notebook's own.
+pub(super) fn tampered(disturbance: Disturbance) -> Failure {
+    let what = match disturbance {
+        Disturbance::Appended => "something was added to",
+        Disturbance::CutOff => "something was cut off",
+        Disturbance::Changed => "something was changed in",
+        Disturbance::Replaced => "something else was put in the place of",
+    };
+    let message = format!("{what} the attempt's log, where only blueproof writes");
+    let diagnostic = Diagnostic::error(Code::AttemptTampered, message)
+        .hint("a notebook has no business outside of its own folder: look for a cell that writes to `..`");
+    Failure::outside_cells(FailureClass::Notebook, diagnostic)
 }
 
 /// Returns the outcome of an attempt that went no further.

@@ -9,7 +9,10 @@ use blueproof_core::{
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
-use super::{attempt::cgroup_name, halt::read_spec};
+use super::{
+    attempt::cgroup_name,
+    halt::{read_spec, tampered},
+};
 use crate::{
     kernel::Runtime,
     process::{Confinement, end_left},
@@ -45,20 +48,6 @@ pub(crate) fn finish(
         },
     })?;
     log.sync()
-}
-
-/// Says that somebody else wrote where only the agent writes: a failure of the notebook's own.
-pub(super) fn tampered(disturbance: Disturbance) -> Failure {
-    let what = match disturbance {
-        Disturbance::Appended => "something was added to",
-        Disturbance::CutOff => "something was cut off",
-        Disturbance::Changed => "something was changed in",
-        Disturbance::Replaced => "something else was put in the place of",
-    };
-    let message = format!("{what} the attempt's log, where only blueproof writes");
-    let diagnostic = Diagnostic::error(Code::AttemptTampered, message)
-        .hint("a notebook has no business outside of its own folder: look for a cell that writes to `..`");
-    Failure::outside_cells(FailureClass::Notebook, diagnostic)
 }
 
 fn agent_lost() -> Failure {

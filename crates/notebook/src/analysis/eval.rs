@@ -5,7 +5,7 @@ use std::{cmp::Ordering, rc::Rc};
 use super::{
     own::part_of_path,
     value::{At, MOST_ENTRIES, Made, Reached, Traced, Value},
-    walk::Walk,
+    walk::{MOST_FACTS, Walk},
 };
 use crate::python::syntax::{Arithmetic, Call, Comparison, Expr, Function, Kind, Operator};
 
@@ -13,8 +13,6 @@ use crate::python::syntax::{Arithmetic, Call, Comparison, Expr, Function, Kind, 
 const DEEPEST_CALL: u32 = 4;
 /// How many calls are followed in all, so that functions that call each other twice come to an end.
 const MOST_FOLLOWED: u32 = 200;
-/// How many calls, texts and names are kept. A notebook with more is data; people write a few hundred.
-pub(super) const MOST_FACTS: usize = 20_000;
 /// The longest text that any rule is about.
 const LONGEST_FACT: usize = 2048;
 

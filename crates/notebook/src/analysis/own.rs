@@ -7,11 +7,9 @@ use std::{
 };
 
 use super::{
-    Analysis,
-    eval::MOST_FACTS,
-    shell,
+    Analysis, shell,
     value::{Made, Traced, Value},
-    walk::Walk,
+    walk::{MOST_FACTS, Walk},
 };
 use crate::{
     ipynb::Notebook,

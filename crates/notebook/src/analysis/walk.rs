@@ -3,15 +3,16 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
-    Analysis,
-    eval::MOST_FACTS,
-    install,
+    Analysis, install,
     value::{At, Traced, Value},
 };
 use crate::python::syntax::{Expr, Import, Kind, Module, Statement};
 
 /// How much source of functions is kept for following their calls.
 const MOST_FUNCTION_BYTES: usize = 512 << 10;
+
+/// How many calls, texts and names are kept. A notebook with more is data; people write a few hundred.
+pub(super) const MOST_FACTS: usize = 20_000;
 
 /// The state of a walk.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::{
     FILE_NAME,
-    load::{default_name, folder_of, not_found},
+    default_name::{default_name, folder_of},
 };
 use crate::{document::FORMAT, ipynb::read_text, text::shell_word};
 
@@ -108,6 +108,39 @@ pub fn find(root: &Path, name: &str, looking: &mut dyn FnMut(&Path)) -> Result<P
     }
 }
 
+/// Says what there is instead: notebooks that a blueprint can be written for, and blueprints further below.
+pub(super) fn no_blueprint_in(folder: &Path) -> Diagnostic {
+    const MOST: usize = 3;
+    let message = format!("there is no {FILE_NAME} in this folder");
+    let mut error = not_found(message, folder);
+    for found in list(folder, &mut |_| {}).found.iter().take(MOST) {
+        error = error.hint(format!("there is one in {}", shell_word(&folder_of(&found.path))));
+    }
+    let notebooks = notebooks_in(folder);
+    for notebook in notebooks.iter().take(MOST) {
+        let notebook = shell_word(notebook);
+        error = error.hint(format!(
+            "blueproof init {notebook}, which writes one; `blueproof run {notebook}` needs none"
+        ));
+    }
+    if error.hints.is_empty() {
+        return error
+            .hint("`blueproof init NOTEBOOK` writes one; no notebook and no blueprint is here or below");
+    }
+    error
+}
+
+/// Returns the notebooks in a folder, in the order of their names.
+fn notebooks_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut notebooks: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "ipynb"))
+        .collect();
+    notebooks.sort();
+    notebooks
+}
+
 fn missing(root: &Path, name: &str, all: &[Found]) -> Diagnostic {
     let error = not_found(format!("no blueprint is called `{name}`"), root);
     if let Some(meant) = nearest(name, all.iter().map(|found| found.name.as_str())) {
@@ -143,6 +176,11 @@ fn said_where(error: Diagnostic, stopped_at: Option<&Path>) -> Diagnostic {
         "there was too much to look at, and it ended at {}: change into the checkout, or give the blueprint's path",
         shell_word(stopped_at)
     ))
+}
+
+/// Returns the error for a path at which nothing is.
+fn not_found(message: String, root: &Path) -> Diagnostic {
+    Diagnostic::error(Code::NoSuchBlueprint, message).at(SourceLocation::file(root.display().to_string()))
 }
 
 fn is_skipped(entry: &DirEntry) -> bool {

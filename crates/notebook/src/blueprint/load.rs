@@ -2,35 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use blueproof_core::domain::BlueprintName;
 use blueproof_diagnostic::{
     Code, Diagnostic, SourceLocation,
     yaml::{Decode, Entry, Problems, Source, Spot, Value, YamlNode},
 };
 
-use super::{Blueprint, FILE_NAME, Loaded, check, list};
+use super::{
+    Blueprint, FILE_NAME, Loaded, check,
+    default_name::{default_name, folder_of},
+    find::no_blueprint_in,
+};
 use crate::{
     analysis::parameter_types,
     document::FORMAT,
     ipynb::{Notebook, read_text},
-    text::shell_word,
 };
 
 /// The largest blueprint that is read.
 const LARGEST_BLUEPRINT: u64 = 1 << 20;
-/// Files that are called after what they are, not after what they are about.
-const GENERIC_STEMS: [&str; 10] = [
-    "blueprint",
-    "demo",
-    "example",
-    "index",
-    "main",
-    "notebook",
-    "train",
-    "training",
-    "tutorial",
-    "untitled",
-];
 
 impl Blueprint {
     /// Loads a blueprint from its file, from the folder that holds it, or from a notebook.
@@ -91,39 +80,6 @@ fn from_folder(folder: &Path) -> Result<Loaded, Vec<Diagnostic>> {
         return from_file(&file);
     }
     Err(vec![no_blueprint_in(folder)])
-}
-
-/// Says what there is instead: notebooks that a blueprint can be written for, and blueprints further below.
-fn no_blueprint_in(folder: &Path) -> Diagnostic {
-    const MOST: usize = 3;
-    let message = format!("there is no {FILE_NAME} in this folder");
-    let mut error = not_found(message, folder);
-    for found in list(folder, &mut |_| {}).found.iter().take(MOST) {
-        error = error.hint(format!("there is one in {}", shell_word(&folder_of(&found.path))));
-    }
-    let notebooks = notebooks_in(folder);
-    for notebook in notebooks.iter().take(MOST) {
-        let notebook = shell_word(notebook);
-        error = error.hint(format!(
-            "blueproof init {notebook}, which writes one; `blueproof run {notebook}` needs none"
-        ));
-    }
-    if error.hints.is_empty() {
-        return error
-            .hint("`blueproof init NOTEBOOK` writes one; no notebook and no blueprint is here or below");
-    }
-    error
-}
-
-/// Returns the notebooks in a folder, in the order of their names.
-fn notebooks_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    let mut notebooks: Vec<PathBuf> = paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == "ipynb"))
-        .collect();
-    notebooks.sort();
-    notebooks
 }
 
 fn from_file(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
@@ -332,49 +288,4 @@ fn mistakes(loaded: &Loaded, parts: Parts) -> Vec<Diagnostic> {
         }
     }
     problems.into_found()
-}
-
-pub(crate) fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent.to_owned(),
-        Some(_) | None => PathBuf::from("."),
-    }
-}
-
-/// Returns the name of a blueprint that gives itself none: its notebook's, or the folder's where the file is called
-/// after nothing in particular.
-pub(crate) fn default_name(notebook: &Path) -> BlueprintName {
-    let stem = notebook.file_stem().unwrap_or_default().to_string_lossy();
-    let own = slug(&stem);
-    let folder = || {
-        let folder = folder_of(notebook).canonicalize().ok()?;
-        let name = slug(&folder.file_name()?.to_string_lossy());
-        name.parse().ok()
-    };
-    if GENERIC_STEMS.contains(&own.as_str())
-        && let Some(name) = folder()
-    {
-        return name;
-    }
-    own.parse()
-        .or_else(|_| "notebook".parse())
-        .expect("`notebook` is a name")
-}
-
-fn slug(text: &str) -> String {
-    let mut slug = String::new();
-    for c in text.chars().flat_map(char::to_lowercase) {
-        match c {
-            'a'..='z' | '0'..='9' | '.' => slug.push(c),
-            _ if slug.ends_with('-') => {}
-            _ => slug.push('-'),
-        }
-    }
-    slug.truncate(63);
-    slug.trim_matches(['-', '.']).to_owned()
-}
-
-/// Returns the error for a path at which nothing is.
-pub(super) fn not_found(message: String, root: &Path) -> Diagnostic {
-    Diagnostic::error(Code::NoSuchBlueprint, message).at(SourceLocation::file(root.display().to_string()))
 }

@@ -6,9 +6,9 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     Unprepared, cache,
-    explain::{masked, said},
-    install::{Build, Installer},
-    requirements::Wanted,
+    installer::{Build, Installer},
+    wanted::Wanted,
+    words::{masked, said},
 };
 
 /// How pip begins to say what it got in place of a page, where it is asked to say everything.

@@ -12,8 +12,9 @@ use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
     Unprepared,
-    install::{Build, Installer},
-    requirements::{Wanted, name_of, normalised},
+    installer::{Build, Installer},
+    requirements::{name_of, normalised},
+    wanted::Wanted,
 };
 
 /// How long to look for packages one by one: somebody waits for an answer that they half know.

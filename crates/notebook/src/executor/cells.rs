@@ -1,32 +1,28 @@
 //! The cells, in order: each until it is idle and answered, until it is too late, or until the kernel is gone.
 
-use std::{
-    collections::HashMap,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use blueproof_core::{
     attempt::{CellEnd, RecordKind},
-    domain::{TimeLimit, Timeouts},
-    ports::GpuMeter,
+    domain::TimeLimit,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{
+    Executor,
     finish::{CellRun, Finish, Over},
     install::{self, Installs},
     late::Late,
-    limits::{Ending, Graces, Step, Stop, Stops, Why, deadline, until},
-    notebook::{Cell, Notebook},
+    limits::{Ending, Step, Stop, Why, deadline, until},
+    notebook::Cell,
     probe::{self, Aftermath},
-    recorder::{Belonging, Recorder},
+    recorder::Belonging,
 };
 use crate::{
-    kernel::{Channels, Incoming, InterruptMode, Kernel, KernelSpec, Message, Visibility},
+    kernel::{Incoming, InterruptMode, Message, Visibility},
     plan::ShellInstall,
-    process::{End, Meter},
+    process::End,
 };
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
@@ -35,31 +31,6 @@ const SAVE_EVERY: Duration = Duration::from_secs(3);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long a kernel that was told to end by its notebook may take.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
-
-/// What the cells are run with.
-pub(crate) struct Executor<'a> {
-    pub(crate) kernel: &'a mut Kernel,
-    pub(crate) channels: &'a mut Channels,
-    pub(crate) recorder: Recorder<'a>,
-    pub(crate) notebook: Notebook,
-    pub(crate) meter: &'a mut Meter,
-    /// Told of each cell, where the attempt has devices.
-    pub(crate) gpus: Option<&'a mut dyn GpuMeter>,
-    pub(crate) stops: &'a mut Stops,
-    pub(crate) timeouts: &'a Timeouts,
-    pub(crate) graces: Graces,
-    pub(crate) shell_install: ShellInstall,
-    /// How the kernel is started, where it is not Python's: it is asked nothing in Python then.
-    pub(crate) kernelspec: Option<&'a KernelSpec>,
-    pub(crate) save_to: &'a Path,
-    /// The notebook's checkout: what lies in it is its own code.
-    pub(crate) root: &'a Path,
-    pub(crate) requests: HashMap<String, usize>,
-    /// Where text belongs that the kernel's processes write by themselves.
-    pub(crate) belonging: Belonging,
-    /// Why a message that came between two cells could not be read, where one could not.
-    pub(crate) unreadable: Option<String>,
-}
 
 /// What has come in of a cell's answer.
 #[derive(Debug, Default)]

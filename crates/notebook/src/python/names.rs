@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use tree_sitter::Node;
 
-use super::convert::line_of;
+use super::tree::line_of;
 
 /// What is nested deeper was written by no one.
 const DEEPEST: u32 = 300;

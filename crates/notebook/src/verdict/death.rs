@@ -3,7 +3,7 @@
 use blueproof_core::domain::{Failure, FailureClass};
 use blueproof_diagnostic::{Code, Diagnostic};
 
-use super::{Facts, hints, in_cell, place::line_in_source, raised};
+use super::{Facts, hints, in_cell, place::line_in_source, tail};
 use crate::{exception::printed, process::End, text::shown};
 
 /// So many of the last lines are shown.
@@ -72,7 +72,7 @@ fn ended(facts: &Facts<'_>, message: &str) -> Failure {
     let mut diagnostic = Diagnostic::error(Code::KernelEnded, message);
     diagnostic.causes = last.lines;
     if diagnostic.causes.is_empty()
-        && let Some(printed) = LastWords::of(raised::tail(facts)).lines.pop()
+        && let Some(printed) = LastWords::of(tail(facts)).lines.pop()
     {
         diagnostic = diagnostic.because(format!("the last that it printed: {printed}"));
     }

@@ -57,11 +57,6 @@ pub(crate) fn line_of_interrupt(facts: &Facts<'_>) -> Option<u32> {
     line_of(facts, &chain(facts))
 }
 
-/// Returns the last text that the cell printed.
-pub(crate) fn tail<'a>(facts: &Facts<'a>) -> &'a str {
-    facts.finish.tails.last().map_or("", |(_, text)| text)
-}
-
 /// Returns the exception that left the cell, then what it came from. There is always one.
 fn chain(facts: &Facts<'_>) -> Vec<Exception> {
     let text = |key: &str| {

@@ -1,7 +1,7 @@
 //! Failures of what the notebook started: recognised by the exception of whoever noticed, named by the process' own
 //! last words.
 
-use super::{Facts, raised};
+use super::{Facts, tail};
 use crate::{
     exception::{Exception, ProcessFacts, UNASKED_FUTURE, UNASKED_TASK, printed},
     executor::{Silent, SilentKind},
@@ -76,9 +76,7 @@ fn says_job_failed(message: &str) -> bool {
 fn of_process(facts: &Facts<'_>, process: &ProcessFacts) -> String {
     let captured = [&process.stderr, &process.stdout];
     let texts = captured.into_iter().flatten().map(String::as_str);
-    let said = texts
-        .chain([raised::tail(facts)])
-        .find_map(printed::last_error_or_line);
+    let said = texts.chain([tail(facts)]).find_map(printed::last_error_or_line);
     let ending = format!("`{}` {}", short(&process.command), ended(process.status));
     match said {
         Some(said) => format!("{ending}: {said}"),

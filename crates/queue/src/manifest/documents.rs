@@ -8,21 +8,8 @@ use blueproof_diagnostic::{
 use super::{
     kinds::{ClusterQueue, Cohort, Configuration, LocalQueue, ResourceFlavor, WorkloadPriorityClass},
     older,
+    versions::{CONFIGURATION, CONFIGURATION_GROUP, GROUP, KINDS, VERSION},
 };
-
-pub(super) const GROUP: &str = "kueue.x-k8s.io";
-pub(super) const VERSION: &str = "kueue.x-k8s.io/v1beta2";
-pub(super) const CONFIGURATION: &str = "config.kueue.x-k8s.io/v1beta2";
-pub(super) const CONFIGURATION_GROUP: &str = "config.kueue.x-k8s.io";
-
-/// The kinds that are read.
-pub(super) const KINDS: [&str; 5] = [
-    "ClusterQueue",
-    "Cohort",
-    "LocalQueue",
-    "ResourceFlavor",
-    "WorkloadPriorityClass",
-];
 
 /// Kueue's other kinds, and why they are not.
 const OTHERS: [(&str, &str); 6] = [

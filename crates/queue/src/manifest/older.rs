@@ -8,7 +8,7 @@ use blueproof_diagnostic::{
     yaml::{Entry, Problems, Spot, Value, YamlNode},
 };
 
-use super::documents::{CONFIGURATION, CONFIGURATION_GROUP, GROUP, KINDS, VERSION};
+use super::versions::{CONFIGURATION, CONFIGURATION_GROUP, GROUP, KINDS, VERSION};
 
 /// Returns an object of an older version as one of v1beta2; `None` is that it is of no version that is converted.
 pub(super) fn converted(

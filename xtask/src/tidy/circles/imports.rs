@@ -10,14 +10,23 @@ use syn::{
 
 use super::modules::{self, Module, Modules, Path};
 
-/// Returns the modules that a module imports or names, without its own parents.
-pub(super) fn of(module: &Module<'_>, modules: &Modules<'_>) -> Vec<Path> {
+/// A path as a module writes it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Written {
+    pub(super) line: usize,
+    pub(super) path: Path,
+}
+
+/// Returns the modules that a module imports or names, without its own parents, and the first place where it does.
+pub(super) fn of(module: &Module<'_>, modules: &Modules<'_>) -> BTreeMap<Path, Written> {
     let mut found = Found::default();
     for item in &module.items {
         found.visit_item(item);
     }
-    let mut imported = Vec::new();
-    for path in &found.paths {
+    found.paths.sort();
+    let mut imported = BTreeMap::new();
+    for written in &found.paths {
+        let path = &written.path;
         let renamed = path.first().and_then(|first| found.renamed.get(first));
         let path = match renamed {
             Some(renamed) => [&renamed[..], &path[1..]].concat(),
@@ -27,17 +36,17 @@ pub(super) fn of(module: &Module<'_>, modules: &Modules<'_>) -> Vec<Path> {
         let by_glob = globs.map(|glob| [&glob[..], &path[..]].concat());
         let absolute = [path.clone()].into_iter().chain(by_glob);
         let absolute = absolute.filter_map(|path| modules.absolute(&path, &module.path));
-        imported.extend(absolute.filter_map(|path| modules.resolve(&path, &module.path)));
+        for other in absolute.filter_map(|path| modules.resolve(&path, &module.path)) {
+            imported.entry(other).or_insert_with(|| written.clone());
+        }
     }
-    imported.sort();
-    imported.dedup();
     imported
 }
 
 /// The paths of one module, as they are written.
 #[derive(Default)]
 struct Found {
-    paths: Vec<Path>,
+    paths: Vec<Written>,
     /// What the module calls things that it imports from its crate.
     renamed: BTreeMap<String, Path>,
     /// The modules all of whose names it imports.
@@ -48,29 +57,35 @@ impl Found {
     /// Takes what stands inside a macro's call: no syntax, but paths from the root are easily known.
     fn visit_tokens(&mut self, tokens: TokenStream) {
         let mut path: Path = Vec::new();
+        let mut line = 0;
         let mut is_joined = false;
         for token in tokens {
             match token {
                 TokenTree::Group(group) => {
-                    self.paths.extend([std::mem::take(&mut path)]);
+                    self.add(std::mem::take(&mut path), line);
                     self.visit_tokens(group.stream());
                 }
                 TokenTree::Ident(name) if is_joined && !path.is_empty() => path.push(name.to_string()),
                 TokenTree::Ident(name) => {
-                    self.paths.extend([std::mem::take(&mut path)]);
+                    self.add(std::mem::take(&mut path), line);
                     path.push(name.to_string());
+                    line = name.span().start().line;
                 }
                 TokenTree::Punct(mark) if mark.as_char() == ':' => {
                     is_joined = true;
                     continue;
                 }
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {
-                    self.paths.extend([std::mem::take(&mut path)]);
+                    self.add(std::mem::take(&mut path), line);
                 }
             }
             is_joined = false;
         }
-        self.paths.push(path);
+        self.add(path, line);
+    }
+
+    fn add(&mut self, path: Path, line: usize) {
+        self.paths.push(Written { line, path });
     }
 }
 
@@ -97,14 +112,14 @@ impl<'ast> Visit<'ast> for Found {
                 None if is_ours => self.globs.push(import.path.clone()),
                 Some(_) | None => {}
             }
-            self.paths.push(import.path);
+            self.add(import.path, import.line);
         }
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let segments = path.segments.iter();
-        self.paths
-            .push(segments.map(|segment| segment.ident.to_string()).collect());
+        let names = segments.map(|segment| segment.ident.to_string());
+        self.add(names.collect(), path.segments[0].ident.span().start().line);
         visit::visit_path(self, path);
     }
 

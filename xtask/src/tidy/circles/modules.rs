@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proc_macro2::Ident;
 use syn::{Attribute, Item, ItemMod, ItemUse, Meta, UseTree};
 
 use crate::tidy::{Parsed, Source};
@@ -44,6 +45,7 @@ pub(super) struct Import {
     pub(super) path: Path,
     /// What it is called from here on; `None` of a `*`.
     pub(super) name: Option<String>,
+    pub(super) line: usize,
 }
 
 /// Returns the module that a file is, from its crate's root down; `None` of a program beside the crate.
@@ -144,7 +146,7 @@ impl<'a> Modules<'a> {
         let module = &self.modules[i];
         let mut imported = Vec::new();
         let mut globs = Vec::new();
-        for Import { path, name } in module.imports() {
+        for Import { path, name, .. } in module.imports() {
             match (self.absolute(&path, &module.path), name) {
                 (Some(path), Some(name)) => imported.push((name, path)),
                 (Some(path), None) => globs.push(path),
@@ -225,7 +227,13 @@ impl<'a> Modules<'a> {
 
 /// Returns every path that a `use` names, in full.
 pub(super) fn leaves(tree: &UseTree) -> Vec<Import> {
-    let leaf = |path: Path, name: Option<String>| vec![Import { path, name }];
+    let leaf = |of: &Ident, name: Option<String>| {
+        vec![Import {
+            path: vec![of.to_string()],
+            name,
+            line: of.span().start().line,
+        }]
+    };
     match tree {
         UseTree::Path(path) => {
             let mut below = leaves(&path.tree);
@@ -240,10 +248,14 @@ pub(super) fn leaves(tree: &UseTree) -> Vec<Import> {
             }
             below
         }
-        UseTree::Name(last) => leaf(vec![last.ident.to_string()], Some(last.ident.to_string())),
-        UseTree::Rename(last) => leaf(vec![last.ident.to_string()], Some(last.rename.to_string())),
+        UseTree::Name(last) => leaf(&last.ident, Some(last.ident.to_string())),
+        UseTree::Rename(last) => leaf(&last.ident, Some(last.rename.to_string())),
         UseTree::Group(group) => group.items.iter().flat_map(leaves).collect(),
-        UseTree::Glob(_) => leaf(Vec::new(), None),
+        UseTree::Glob(star) => vec![Import {
+            path: Vec::new(),
+            name: None,
+            line: star.star_token.span.start().line,
+        }],
     }
 }
 

@@ -15,7 +15,10 @@ use blueproof_queue::{
 };
 
 use super::*;
-use crate::show::samples::{at, row, scheduler, trouble};
+use crate::show::{
+    runs,
+    samples::{at, row, scheduler, trouble},
+};
 
 /// Explains a run as its row says at a time.
 fn explained(scheduler: &Scheduler, run: u64, now: Timestamp) -> Explanation {

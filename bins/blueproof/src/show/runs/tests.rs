@@ -62,18 +62,3 @@ fn only_states_have_a_colour() {
         assert_eq!(coloured, 2, "one colour is begun and ended: {line:?}");
     }
 }
-
-#[test]
-fn numbers_have_the_digits_that_count() {
-    for (value, text) in [
-        (Some(0.352), "0.3520"),
-        (Some(-12.3456), "-12.35"),
-        (Some(31_250.4), "31250"),
-        (Some(0.0), "0.0000"),
-        (Some(1.5e-7), "1.500e-7"),
-        (Some(2.0e9), "2.000e9"),
-        (None, "not a number"),
-    ] {
-        assert_eq!(number(value), text);
-    }
-}

@@ -5,14 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use blueproof_queue::{AdmissionQueue, AdmissionSnapshot};
+use blueproof_queue::{AdmissionQueue, AdmissionSnapshot, UnknownQueue};
 use serde::{Deserialize, Serialize};
 
 use super::{Entry, Queue};
-use crate::{
-    domain::{AttemptId, RunId, RunRequest},
-    scheduler::SnapshotError,
-};
+use crate::domain::{AttemptId, RunId, RunRequest};
 
 /// The queue as plain data; what the runs ask for is written down with them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,14 +29,14 @@ impl Queue {
         }
     }
 
-    /// Returns the queue of a snapshot, given what each run asks for.
-    pub(in super::super) fn from_snapshot(
+    /// Returns the queue of a snapshot, given what each run asks for, or how it fails that nothing is known of a run.
+    pub(in super::super) fn from_snapshot<E: From<UnknownQueue>>(
         saved: QueueSnapshot,
-        request: impl Fn(RunId) -> Option<Arc<RunRequest>>,
-    ) -> Result<Self, SnapshotError> {
+        request: impl Fn(RunId) -> Result<Arc<RunRequest>, E>,
+    ) -> Result<Self, E> {
         let mut entries = BTreeMap::new();
         for attempt in saved.attempts {
-            let request = request(attempt.run).ok_or(SnapshotError::UnknownRun(attempt.run))?;
+            let request = request(attempt.run)?;
             entries.insert(attempt.run, Entry { attempt, request });
         }
         let mut queue = Self {

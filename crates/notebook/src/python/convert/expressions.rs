@@ -2,8 +2,11 @@
 
 use tree_sitter::Node;
 
-use super::{DEEPEST, Reader, line_of};
-use crate::python::syntax::{Arithmetic, Call, Comparison, Expr, Kind, Operator};
+use super::{DEEPEST, Reader};
+use crate::python::{
+    syntax::{Arithmetic, Call, Comparison, Expr, Kind, Operator},
+    tree::line_of,
+};
 
 impl Reader<'_> {
     pub(super) fn field(&mut self, node: Node<'_>, field: &str, depth: u32) -> Expr {
