@@ -295,6 +295,9 @@ impl Queued {
             (None, Some(run)) => {
                 format!("{run}, which is before it, has been admitted, and {asked} are free")
             }
+            (None, None) if self.n_ahead.is_none() => {
+                format!("whoever is before it has been admitted, and {asked} are free")
+            }
             (None, None) => format!("a running attempt ends, so that {asked} are free"),
         }
     }

@@ -197,3 +197,30 @@ async fn nothing_is_said_of_a_run_that_is_settled() {
         .outlooks(world.clock.now(), &[RunId(1)].into(), Effort::ALL);
     assert!(all.is_empty());
 }
+
+#[tokio::test]
+async fn a_run_is_not_said_to_be_the_next_where_nobody_counted_who_is_before_it() {
+    let (_, mut engine) = World::engine_with(20).await;
+    engine.run_until(running(2)).await.expect("a store that works");
+    let last = BTreeSet::from([RunId(20)]);
+    let until = |line: usize| {
+        let effort = Effort {
+            line,
+            searches: 0,
+            estimated: 0,
+        };
+        let outlooks = engine
+            .scheduler()
+            .outlooks(FakeClock::default().now(), &last, effort);
+        let reason = outlooks[&RunId(20)].reason.clone().expect("it waits");
+        reason.unblocked_by()
+    };
+    assert_eq!(
+        until(20),
+        "r-19, which is before it, has been admitted, and 1 cpu, 1Mi memory are free"
+    );
+    assert_eq!(
+        until(1),
+        "whoever is before it has been admitted, and 1 cpu, 1Mi memory are free"
+    );
+}

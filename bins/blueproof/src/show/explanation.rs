@@ -146,12 +146,13 @@ fn standing(reason: &PendingReason) -> Vec<String> {
             .iter()
             .map(|obstacle| format!("  missing {obstacle}")),
     );
-    if !queued.ahead.is_empty() {
-        let n_ahead = queued.n_ahead.unwrap_or(queued.ahead.len());
-        lines.push(format!(
+    match queued.n_ahead {
+        None => lines.push("  ahead   not counted yet: ask again in a few seconds".into()),
+        Some(0) => {}
+        Some(n_ahead) => lines.push(format!(
             "  ahead   {}",
             named(&queued.ahead, n_ahead, ToString::to_string)
-        ));
+        )),
     }
     lines.extend(queued.usage.as_ref().map(usage));
     if !queued.can_ever_fit {
