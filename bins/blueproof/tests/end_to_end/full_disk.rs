@@ -22,7 +22,7 @@ impl Tight {
         let home = Home::local("the disk is there for nobody but the commands that are started on it");
         let data = home.path().join("data");
         fs::create_dir(&data).expect("a folder");
-        let disk = SmallDisk::mount(&data, 4 << 10)?;
+        let disk = SmallDisk::mount(&data, 8 << 10)?;
         Some(Self { disk, home })
     }
 
