@@ -69,6 +69,7 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         tracing::warn!(code = %warning.code, "{}", warning.message);
     }
     tracing::info!(store = %config.store.display(), machine = machine.description, "opened");
+    warn_of_no_approver(&config);
     // The engine logs inputs that are quarantined when it happens.
     let retention = arguments.limits.retention();
     let service = Service::new(machine.host).retaining(retention, machine.output.clone(), tell_pruned);
@@ -157,6 +158,21 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
             approvers: Some(machine.approvers.clone()),
         },
     })
+}
+
+/// Warns where each run needs an approval and nobody is named who may give one.
+fn warn_of_no_approver(config: &MachineConfig) {
+    let LocalPolicy {
+        self_approve,
+        approvers,
+        ..
+    } = &config.policy;
+    let nobody = approvers.as_ref().is_none_or(Vec::is_empty);
+    if *self_approve == Some(LocalApproval::Required) && nobody {
+        tracing::warn!(
+            "each run needs an approval, and no approver is named: name the users or tokens that may approve with --approver"
+        );
+    }
 }
 
 /// Logs what was removed.

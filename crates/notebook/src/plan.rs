@@ -162,7 +162,11 @@ impl Secret {
         };
         let message = format!("the secret `{}` {what}", self.name);
         let refused = Diagnostic::error(Code::SecretMissing, message);
-        Some(refused.hint(format!("{hint} {} where blueproof is started", self.env)))
+        let refused = refused.hint(format!("{hint} {} where blueproof is started", self.env));
+        Some(refused.hint(
+            "the environment is that of the process that leads the store, which may be another than the one that asked: \
+             let that end, or start the scheduler with it",
+        ))
     }
 
     /// Says that this value of it is too short to be taken out of texts.

@@ -207,6 +207,9 @@ pub(crate) struct Artifacts {
     /// Copy them into this folder, which is created
     #[arg(long, value_name = "FOLDER")]
     pub(crate) to: Option<PathBuf>,
+    /// Overwrite files of the same names there
+    #[arg(long, requires = "to")]
+    pub(crate) overwrite: bool,
     /// How they are listed: as documents with the names as they are, which else stand one a line, with escapes as in `ls -b`
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<DocumentFormat>,

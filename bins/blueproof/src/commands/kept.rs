@@ -80,7 +80,7 @@ async fn fetched(
     };
     let folder: String = server.unwrap_or_default().chars().map(plain).collect();
     let to = reports.join(folder).join(format!("{run}.html"));
-    copy(output, page, &to).await
+    copy(output, page, &to, Existing::Overwritten).await
 }
 
 fn kind(format: ReportFormat) -> ReportKind {
@@ -186,7 +186,13 @@ pub(crate) async fn artifacts(reading: &Reading, arguments: &Artifacts) -> Resul
         };
         let path = match &arguments.to {
             None => file.location.clone().unwrap_or_else(|| name.path().into()),
-            Some(to) => copy(&*output, &file, &to.join(name.path())).await?,
+            Some(to) => {
+                let existing = match arguments.overwrite {
+                    true => Existing::Overwritten,
+                    false => Existing::Kept,
+                };
+                copy(&*output, &file, &to.join(name.path()), existing).await?
+            }
         };
         match arguments.output {
             None => output::print(&format!("{}\n", escaped(&path)))?,
@@ -251,12 +257,28 @@ async fn text(output: &dyn AttemptOutput, report: &OutputName) -> Result<String,
     String::from_utf8(bytes).map_err(|error| unusable(Path::new(&report.to_string()), &error))
 }
 
-async fn copy(output: &dyn AttemptOutput, from: &OutputFile, to: &Path) -> Result<PathBuf, Problem> {
+/// What becomes of a file that is where a copy is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Existing {
+    Kept,
+    Overwritten,
+}
+
+async fn copy(
+    output: &dyn AttemptOutput,
+    from: &OutputFile,
+    to: &Path,
+    existing: Existing,
+) -> Result<PathBuf, Problem> {
     let unwritable = |error: io::Error| unwritable(to, &error);
     to.parent()
         .map_or(Ok(()), fs::create_dir_all)
         .map_err(unwritable)?;
-    let mut copy = File::create(to).map_err(unwritable)?;
+    let copy = match existing {
+        Existing::Kept => File::create_new(to),
+        Existing::Overwritten => File::create(to),
+    };
+    let mut copy = copy.map_err(unwritable)?;
     let mut copied = 0;
     loop {
         let part = output.read(&from.name, copied, COPIED_AT_ONCE).await?;
@@ -271,11 +293,15 @@ async fn copy(output: &dyn AttemptOutput, from: &OutputFile, to: &Path) -> Resul
 /// Says that a copy cannot be written where it was to be.
 fn unwritable(to: &Path, error: &io::Error) -> Problem {
     let diagnostic = Diagnostic::error(Code::FileMissing, "could not write a copy to the destination");
-    Problem::usage(
-        diagnostic
-            .at(SourceLocation::file(to.display().to_string()))
-            .caused_by(error),
-    )
+    let diagnostic = diagnostic
+        .at(SourceLocation::file(to.display().to_string()))
+        .caused_by(error);
+    Problem::usage(match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            diagnostic.hint("name another folder, or overwrite it with `--overwrite`")
+        }
+        _ => diagnostic,
+    })
 }
 
 fn unusable(path: &Path, error: &dyn std::error::Error) -> Problem {

@@ -19,6 +19,7 @@ use crate::{
     cli::{Cancel, Retry, Wait},
     exit::{Exit, Problem},
     output::{self, DocumentFormat},
+    select::RunSelector,
     select::described,
     session::{OnInterrupt, Session, local_user, new_key},
 };
@@ -102,6 +103,9 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
     let run = view.id;
     if let RunState::Ended(ending) = view.state {
         anstream::eprintln!("{run} is already over: {ending}");
+        if matches!(arguments.run, RunSelector::Blueprint(_)) {
+            tell_who_goes_on(session, &arguments.run).await?;
+        }
         return Ok(Exit::Ok);
     }
     output::note(&format!("ends {}", asked(&view)));
@@ -129,6 +133,17 @@ pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit
         }
         None => Ok(Exit::Interrupted),
     }
+}
+
+/// Says of the runs of a blueprint that go on how each is ended.
+async fn tell_who_goes_on(session: &Session, named: &RunSelector) -> Result<(), Problem> {
+    let runs = session.runs().await?;
+    let of_name = runs.iter().filter(|run| named.may_be(run));
+    for run in of_name.filter(|run| !matches!(run.state, RunState::Ended(_))) {
+        let told = asked(run);
+        output::note(&format!("{told}, goes on: `blueproof cancel {}` ends it", run.id));
+    }
+    Ok(())
 }
 
 /// Has an ended run tried once more, and stays with it.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use blueproof_core::{engine::replay, pending::PendingReason, policy::LocalApproval};
 use jiff::Timestamp;
 
 use crate::{
+    backend::Backend,
     cli::Why,
     config::ConfigFlags,
     exit::{Exit, Problem},
@@ -31,6 +33,32 @@ async fn explain(arguments: &Why, flags: &ConfigFlags) -> Result<Exit, Problem> 
         None => explanation.to_string(),
     };
     output::print(&answer)?;
+    if let Some(PendingReason::AwaitingApproval { .. }) = view.waits() {
+        say_who_may_approve(store).await?;
+    }
     reading::say_who_is_left_alone(store, std::slice::from_ref(&view))?;
     Ok(Exit::Ok)
+}
+
+/// Says by which rule a run needs an approval, and who may give it: that is the leader's policy, and not the configuration of
+/// whoever asks.
+async fn say_who_may_approve(store: &Backend) -> Result<(), Problem> {
+    let (scheduler, _) = replay(&**store).await?;
+    let Some(policy) = scheduler.policy() else {
+        return Ok(());
+    };
+    let approvers: Vec<String> = policy.gate.approvers.iter().map(ToString::to_string).collect();
+    let approvers = match approvers.is_empty() {
+        true => "names no approver (`local.approvers`)".to_owned(),
+        false => format!("names as approvers: {}", output::line(&approvers.join(", "))),
+    };
+    output::note(&format!(
+        "the policy of this store's leader, or of its last one, {approvers}"
+    ));
+    if policy.gate.local == LocalApproval::Required {
+        output::note(
+            "it has runs of this machine approved, too (`local.selfApprove: false`); a leader whose configuration sets that changes it",
+        );
+    }
+    Ok(())
 }

@@ -21,6 +21,9 @@ use crate::output;
 /// How often it is said again what is going on, where nothing can be written over.
 const SAY_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
 
+/// How long a stage goes on before it is said for the first time there.
+const SAY_FIRST: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
+
 /// Where what is said of a stage begins, behind its name and mark.
 const INDENT: usize = 12;
 
@@ -29,6 +32,8 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     live: Live,
     said_at: Option<Timestamp>,
+    /// The stage of which it was said last that it goes on.
+    said: String,
 }
 
 /// Prints lines above everything that moves.
@@ -75,6 +80,7 @@ impl Progress {
             bar,
             live,
             said_at: None,
+            said: String::new(),
         }
     }
 
@@ -124,9 +130,10 @@ impl Progress {
 
     fn say_again(&mut self, stage: &str, text: &str, since: Option<Timestamp>, now: Timestamp) {
         let last = self.said_at.or(since).unwrap_or(now);
-        if now.duration_since(last) >= SAY_AGAIN {
+        let patience = if self.said == stage { SAY_AGAIN } else { SAY_FIRST };
+        if now.duration_since(last) >= patience {
             self.say(&format!("  {stage:<7} … {text}"));
-            self.said_at = Some(now);
+            (self.said_at, self.said) = (Some(now), stage.to_owned());
         } else {
             self.said_at = Some(last);
         }

@@ -185,13 +185,13 @@ impl Stages {
         }
         match view.state {
             RunState::AwaitingApproval => {
-                self.begin(
-                    "gate",
-                    outlook.unwrap_or("waits for an approval"),
-                    view.waiting_since(),
-                );
+                let text = outlook.unwrap_or("waits for an approval");
+                self.begin("gate", &format!("{} {text}", view.id), view.waiting_since());
             }
-            RunState::Queued => self.begin("queue", outlook.unwrap_or("waits"), view.waiting_since()),
+            RunState::Queued => {
+                let text = outlook.unwrap_or("waits");
+                self.begin("queue", &format!("{} {text}", view.id), view.waiting_since());
+            }
             RunState::Reserved => {
                 let since = attempt.map_or(view.requested_at, |attempt| attempt.reserved_at);
                 self.begin("place", "a place is being made", since);
