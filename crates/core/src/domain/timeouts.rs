@@ -22,8 +22,19 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
+    /// The longest limit that a run may have: ten years. Sums of such limits are still times.
+    pub const LONGEST: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
+
+    /// Returns whether no limit is longer than one may be, or negative.
+    pub fn are_valid(&self) -> bool {
+        let all = [self.queue, self.startup, self.cell, self.run, self.execution];
+        let mut given = all.into_iter().flatten();
+        given.all(|limit| (SignedDuration::ZERO..=Self::LONGEST).contains(&limit))
+    }
+
     /// Returns how long a whole attempt may take, from its start.
     pub fn attempt(&self) -> Option<SignedDuration> {
-        Some(self.startup?.saturating_add(self.run?))
+        let (startup, run) = (self.startup?.min(Self::LONGEST), self.run?.min(Self::LONGEST));
+        Some(startup + run)
     }
 }

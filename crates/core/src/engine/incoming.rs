@@ -10,7 +10,7 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 use crate::{
-    domain::{AttemptId, ClusterName, Placement},
+    domain::{AttemptId, ClusterName, Placement, RunRequest, Timeouts},
     event::Event,
     ports::{Answer, AttemptNews, Command, CommandId, LeftCommand, News},
     scheduler::{Scheduler, Step},
@@ -66,7 +66,7 @@ pub(super) fn sort(left: Vec<LeftCommand>) -> (Vec<Incoming>, Vec<(CommandId, An
     for (id, command) in left {
         match command {
             Err(problem) => answered.push((id, Answer::Quarantined(problem))),
-            Ok(command) => match of_another_head(&command) {
+            Ok(command) => match refusal(&command) {
                 Some(refusal) => answered.push((id, Answer::Refused(Box::new(refusal)))),
                 None => incoming.push(Incoming::of_command(id, command)),
             },
@@ -75,11 +75,24 @@ pub(super) fn sort(left: Vec<LeftCommand>) -> (Vec<Incoming>, Vec<(CommandId, An
     (incoming, answered)
 }
 
-/// Returns why a run is refused whose source cannot hold the head that would be approved.
-fn of_another_head(command: &Command) -> Option<Diagnostic> {
+/// Returns why a run is refused that can never be.
+fn refusal(command: &Command) -> Option<Diagnostic> {
     let Command::Run { request } = command else {
         return None;
     };
+    of_another_head(request).or_else(|| without_end(request))
+}
+
+/// Says of limits of time that nobody can add up that they are none.
+fn without_end(request: &RunRequest) -> Option<Diagnostic> {
+    let years = Timeouts::LONGEST.as_hours() / (365 * 24);
+    let message = format!("a limit of time of the run is negative, or longer than {years} years");
+    let refused = || Diagnostic::error(Code::BadValue, message).hint("leave out a limit that is to be none");
+    (!request.job.timeouts.are_valid()).then(refused)
+}
+
+/// Says of a source that it cannot hold the head that would be approved.
+fn of_another_head(request: &RunRequest) -> Option<Diagnostic> {
     let (head, source) = (&request.subject.head, &request.job.source);
     if source.may_be_of(head) {
         return None;

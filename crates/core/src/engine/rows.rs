@@ -4,7 +4,10 @@
 //! wait, these figures are worked out apart from deciding: at most once in a second, for a bounded number of runs, and each row
 //! says as of when it is. What the step in hand changes gets a new row at once, as far as that is cheap.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -22,7 +25,7 @@ const REFRESH_AFTER: SignedDuration = SignedDuration::from_secs(1);
 const REFRESH_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(15);
 
 /// How many rows a refresh works out.
-const ROWS: usize = 256;
+const ROWS: usize = 512;
 
 /// How many of them are of those at the front of lines.
 const FRONT_ROWS: usize = 64;
@@ -54,6 +57,8 @@ pub(super) struct Rows {
     tried: BTreeMap<RunId, Vec<RunRemedy>>,
     /// The last of those who had their turn though nothing of theirs had changed.
     turn: RunId,
+    /// How many are to have their turn until each has had it since anything happened last.
+    stale: usize,
 }
 
 impl Default for Rows {
@@ -65,6 +70,7 @@ impl Default for Rows {
             refreshed_at: None,
             tried: BTreeMap::new(),
             turn: RunId(0),
+            stale: usize::MAX,
         }
     }
 }
@@ -73,6 +79,7 @@ impl Rows {
     /// Notes that something happened: all rows may be out of date.
     pub(super) fn on_facts(&mut self) {
         self.behind = true;
+        self.stale = usize::MAX;
         self.tried.clear();
     }
 
@@ -92,7 +99,7 @@ impl Rows {
                 estimated: 0,
             },
         };
-        let mut outlooks = scheduler.outlooks(now, &changed, effort);
+        let mut outlooks = outlooks(scheduler, now, &changed, effort);
         if !few {
             self.changed.extend(outlooks.keys());
         }
@@ -134,8 +141,10 @@ impl Rows {
         let n_lines = scheduler.objects().cluster_queues.len().max(1);
         let front = scheduler.first_in_lines((FRONT_ROWS / n_lines).max(1));
         runs.extend(front.into_iter().take(FRONT_ROWS));
+        self.stale = self.stale.min(scheduler.n_unsettled());
         for run in scheduler.unsettled_after(self.turn, ROWS - runs.len()) {
             self.turn = run;
+            self.stale = self.stale.saturating_sub(1);
             runs.insert(run);
         }
         let effort = Effort {
@@ -143,9 +152,11 @@ impl Rows {
             searches: 0,
             estimated: ESTIMATED,
         };
-        let mut outlooks = scheduler.outlooks(now, &runs, effort);
+        let mut outlooks = outlooks(scheduler, now, &runs, effort);
         // Those that did not get their turn have it in a second.
-        self.behind = !self.changed.is_empty() || self.search(scheduler, &mut outlooks) == Search::Unfinished;
+        self.behind = !self.changed.is_empty()
+            || self.stale > 0
+            || self.search(scheduler, &mut outlooks) == Search::Unfinished;
         outlooks.into_iter().collect()
     }
 
@@ -168,6 +179,23 @@ impl Rows {
         }
         search
     }
+}
+
+/// Works out how runs stand. Rows are told and decide nothing: a mistake in working them out leaves them as they are, and keeps no
+/// run from going on.
+fn outlooks(
+    scheduler: &Scheduler,
+    now: Timestamp,
+    runs: &BTreeSet<RunId>,
+    effort: Effort,
+) -> BTreeMap<RunId, OutlookView> {
+    let worked_out = catch_unwind(AssertUnwindSafe(|| scheduler.outlooks(now, runs, effort)));
+    worked_out.unwrap_or_else(|_| {
+        tracing::error!(
+            "how runs stand could not be worked out: this is a mistake in blueproof, please report it"
+        );
+        BTreeMap::new()
+    })
 }
 
 /// Whether all was tried that is to be.

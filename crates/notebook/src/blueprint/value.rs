@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use blueproof_core::domain::Retries;
+use blueproof_core::domain::{Retries, Timeouts};
 use blueproof_diagnostic::{
     Code, Diagnostic,
     yaml::{Decode, Located, Problems, Value, YamlNode},
@@ -90,7 +90,8 @@ pub(crate) fn written(time: SignedDuration) -> String {
     if some.is_empty() { "0s".into() } else { some }
 }
 
-/// Reads a duration: whole numbers with the units `d`, `h`, `m` and `s`, the larger ones first, each at most once.
+/// Reads a duration: whole numbers with the units `d`, `h`, `m` and `s`, the larger ones first, each at most once. It has no more
+/// than ten years.
 pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
     let mut seconds: i64 = 0;
     let mut rest = text;
@@ -103,7 +104,8 @@ pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
         seconds = seconds.checked_add(number.checked_mul(*scale)?)?;
         rest = &rest[digits + 1..];
     }
-    (seconds > 0).then(|| SignedDuration::from_secs(seconds))
+    let span = SignedDuration::from_secs(seconds);
+    (seconds > 0 && span <= Timeouts::LONGEST).then_some(span)
 }
 
 impl<T: FromStr + Clone> Number<T> {

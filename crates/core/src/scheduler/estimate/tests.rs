@@ -276,6 +276,19 @@ fn limits_of_time_count_from_the_place_and_not_from_the_quota() {
     assert_eq!(told(&scheduler, 601, run), (None, Some(seconds(100))));
 }
 
+/// As in the log of a version that took any limit.
+#[test]
+fn limits_that_nobody_can_add_up_are_no_time_and_end_nothing() {
+    let (mut scheduler, _) = after(1, &[]);
+    let runs: Vec<_> = (0..20)
+        .map(|n| ask(&mut scheduler, 0, limited(&format!("r{n}"), i64::MAX, i64::MAX)))
+        .collect();
+    for run in runs {
+        let estimate = estimate(&scheduler, 5, run);
+        assert!(estimate.is_none_or(|estimate| matches!(estimate.end, None | Some(When::AtLatest { .. }))));
+    }
+}
+
 #[test]
 fn no_limit_is_exceeded_whatever_others_took() {
     let (mut scheduler, now) = after(1, &[100; 9]);
