@@ -13,7 +13,7 @@ use crate::domain::{
 /// Somebody's statement that content may run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Approval {
     /// What may run.
     #[serde(alias = "subject")]
@@ -56,7 +56,7 @@ pub struct ApprovalTarget {
 /// Which blueprints, under which profiles, and as which jobs an approval covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Scope {
     /// The blueprints.
     pub blueprints: Selection<BlueprintName>,

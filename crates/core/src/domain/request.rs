@@ -183,7 +183,12 @@ impl Job {
 
     /// Returns whether it is no larger than one may be.
     pub fn is_of_valid_size(&self) -> bool {
-        serde_json::to_vec(self).is_ok_and(|written| written.len() <= Self::LARGEST)
+        self.size() <= Self::LARGEST
+    }
+
+    /// Returns how many bytes it has as JSON.
+    pub(crate) fn size(&self) -> usize {
+        serde_json::to_vec(self).map_or(usize::MAX, |written| written.len())
     }
 
     /// Returns what the notebook's own kernel is given of this machine.

@@ -216,6 +216,9 @@ impl Command {
 }
 
 impl Command {
+    /// The most bytes of a command that comes from elsewhere, as JSON, but for queues, people who may approve, and the job of a run.
+    pub const LARGEST: usize = 16 << 10;
+
     /// Returns what is wrong with a command that comes from elsewhere, where its type does not tell: its key, and that of the
     /// command that an approval says to have come by, are [valid](RequestKey::is_valid), and so are the number of
     /// [retries](Retries::is_valid) and the [size](Job::is_of_valid_size) of a run's job.
@@ -232,7 +235,7 @@ impl Command {
             return Err(format!("a key has 1 to {} characters", RequestKey::LONGEST));
         }
         let Command::Run { request } = self else {
-            return Ok(());
+            return self.check_size();
         };
         if !request.retries.is_valid() {
             return Err(format!(
@@ -243,7 +246,33 @@ impl Command {
         if !request.job.is_of_valid_size() {
             return Err(format!("a job has at most {} bytes as JSON", Job::LARGEST));
         }
-        Ok(())
+        self.check_size()
+    }
+
+    /// Checks that no more is said than has a use: it is kept for as long as its run is remembered, and told to whoever asks.
+    fn check_size(&self) -> Result<(), String> {
+        let most = match self {
+            // Teams and people are as many as there are, and the next ones take their place.
+            Command::ApplyQuota { .. } | Command::Entitle { .. } => return Ok(()),
+            Command::Run { request } => request.job.size().saturating_add(Self::LARGEST),
+            Command::Cancel { .. }
+            | Command::Retry { .. }
+            | Command::Approve { .. }
+            | Command::Revoke { .. }
+            | Command::Hold { .. }
+            | Command::Resume { .. }
+            | Command::ChangeBase { .. }
+            | Command::ClosePullRequest { .. }
+            | Command::ReopenPullRequest { .. }
+            | Command::Synchronize { .. } => Self::LARGEST,
+        };
+        match serde_json::to_vec(self) {
+            Ok(written) if written.len() <= most => Ok(()),
+            Ok(_) | Err(_) => Err(format!(
+                "a command has at most {} bytes as JSON, beside the job of a run",
+                Self::LARGEST
+            )),
+        }
     }
 
     /// Returns the same command by whoever it is in truth by, which `actor` returns for whom it says itself to be by. News from
@@ -344,6 +373,7 @@ mod tests {
         assert!(run(|request| request.retries.blueprint = Retries::MOST + 1).is_err());
         assert!(run(|request| request.job.work = "x".repeat(Job::LARGEST).into()).is_err());
         assert!(run(|request| request.key = RequestKey(String::new())).is_err());
+        assert!(run(|request| request.asked_from = Some("x".repeat(Command::LARGEST).into())).is_err());
         let keyed = |key: String| RequestKey(key).is_valid();
         assert!(keyed(longest.clone()) && !keyed(format!("{longest}k")));
     }

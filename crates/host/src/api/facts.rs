@@ -22,6 +22,10 @@ use crate::wire::{Changed, FACTS_A_PAGE, SNAPSHOT_AT, WAITS_AT_MOST};
 /// How many facts are returned at once where nobody says how many, and how many at most.
 const FACTS: (u32, u32) = (1_000, FACTS_A_PAGE);
 
+/// How many are read at once for a page, and how many bytes as JSON end it: most facts are short, and some have the job of a run.
+const FACTS_AT_ONCE: usize = 64;
+const PAGE_BYTES: usize = 1 << 20;
+
 /// How many are read at once for a follower. One that does not read them has them in memory.
 const FACTS_AHEAD: usize = 16;
 
@@ -32,7 +36,7 @@ pub(super) struct Wanted {
     /// Only those after the fact at this position; 0 is before the first.
     #[serde(default)]
     after: Seq,
-    /// How many at most.
+    /// How many at most. There are fewer, and at least one where there is one, where they are long.
     #[schemars(range(min = 1, max = 4_096))]
     limit: Option<u32>,
 }
@@ -74,7 +78,16 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
 ) -> Result<Json<FactList>, ApiError> {
     let limit = super::bounded(wanted.limit, FACTS)?;
-    let items = api.store.facts(wanted.after, limit).await?;
+    let mut items: Vec<LoggedFact> = Vec::new();
+    let (mut last, mut bytes) = (wanted.after, 0);
+    while items.len() < limit && bytes < PAGE_BYTES {
+        let part = (limit - items.len()).min(FACTS_AT_ONCE);
+        let facts = api.store.facts(last, part).await?;
+        let Some(newest) = facts.last() else { break };
+        last = newest.seq;
+        bytes += facts.iter().map(size).sum::<usize>();
+        items.extend(facts);
+    }
     Ok(Json(FactList { items }))
 }
 
@@ -130,6 +143,10 @@ pub(super) async fn follow(
     };
     let events = Sse::new(events(Arc::clone(&api.store), after));
     Ok(events.keep_alive(KeepAlive::default()).into_response())
+}
+
+fn size(fact: &LoggedFact) -> usize {
+    serde_json::to_vec(fact).map_or(0, |written| written.len())
 }
 
 /// Where a stream is.
