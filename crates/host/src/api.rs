@@ -92,6 +92,8 @@ impl Api {
         let mut description = OpenApi::default();
         let version = api.version.clone();
         let known = routes()
+            // Inside of the next one: nothing is read of whoever is not known, or has too many requests already.
+            .layer(middleware::from_fn(in_time))
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&api),
                 access::authenticate,
@@ -106,7 +108,6 @@ impl Api {
             .method_not_allowed_fallback(wrong_method)
             .fallback(nothing_there)
             .layer(DefaultBodyLimit::max(BODY_AT_MOST))
-            .layer(middleware::from_fn(in_time))
             .layer(middleware::from_fn(write_down));
         (app, description)
     }

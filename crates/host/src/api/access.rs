@@ -101,7 +101,13 @@ pub(super) async fn authenticate(State(api): State<Arc<Api>>, mut request: Reque
     match known.and_then(|caller| Ok((api.turns.take(&caller.name)?, caller))) {
         Ok((turn, caller)) => {
             request.extensions_mut().insert(caller);
-            turn.until_sent(next.run(request).await)
+            let token = bearer(request.headers()).map(str::to_owned);
+            let response = next.run(request).await;
+            let is_let_in = move || match &token {
+                Some(token) => matches!(api.tokens.caller(token, Timestamp::now()), Ok(Some(_))),
+                None => true,
+            };
+            turn.until_sent(response, Box::new(is_let_in))
         }
         Err(error) => error.into_response(),
     }

@@ -73,18 +73,23 @@ pub(super) async fn healthz() -> &'static str {
 
 /// Answers whether this process leads, and so decides what it is asked for, and whether its store can be read.
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, ApiError> {
-    let standing = api.service.standing().borrow().clone();
-    let not_serving = |why| Diagnostic::error(Code::NotServing, why);
-    Err(ApiError::unavailable(match standing {
-        ServiceStatus::Leading => {
-            api.store.runs_before(None, 1).await?;
-            return Ok("ok\n");
-        }
-        ServiceStatus::Failing(problem) => *problem,
+    if let Some(why) = not_leading(&api) {
+        return Err(ApiError::unavailable(why));
+    }
+    api.store.runs_before(None, 1).await?;
+    Ok("ok\n")
+}
+
+/// Returns why this process does not lead, where it does not.
+fn not_leading(api: &Api) -> Option<Diagnostic> {
+    let not_serving = |why| Some(Diagnostic::error(Code::NotServing, why));
+    match api.service.standing().borrow().clone() {
+        ServiceStatus::Leading => None,
+        ServiceStatus::Failing(problem) => Some(*problem),
         ServiceStatus::Starting => not_serving("the scheduler is starting"),
         ServiceStatus::Stopped => not_serving("the scheduler was told to stop"),
-        ServiceStatus::Following => led_by_another(),
-    }))
+        ServiceStatus::Following => Some(led_by_another()),
+    }
 }
 
 /// Refuses what another process would decide, by a policy that may approve what this scheduler's does not.
@@ -115,9 +120,12 @@ pub(super) async fn metrics(State(api): State<Arc<Api>>, headers: HeaderMap) -> 
         .service
         .ask(move |scheduler| scheduler.metrics().render(format))
         .await;
-    let page = page.ok_or_else(|| {
-        let message = "this process does not lead, so that it has nothing to tell";
-        ApiError::unavailable(Diagnostic::error(Code::NotServing, message))
+    let page = page.ok_or_else(|| match not_leading(&api) {
+        Some(why) => ApiError::unavailable(why),
+        None => {
+            let message = "the scheduler ended while it was asked";
+            ApiError::unavailable(Diagnostic::error(Code::NotServing, message))
+        }
     })?;
     Ok((
         StatusCode::OK,

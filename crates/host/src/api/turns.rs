@@ -1,10 +1,12 @@
-//! How many requests of one caller are answered at a time, so that nobody keeps the others out.
+//! How many requests of one caller are answered at a time, so that nobody keeps the others out, and for how long: a token that is
+//! removed or expires ends what is sent for it.
 
 use std::{
     collections::HashMap,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use axum::{
@@ -13,7 +15,10 @@ use axum::{
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use http_body::{Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, Interval, interval_at},
+};
 
 use super::ApiError;
 
@@ -29,9 +34,17 @@ pub(super) struct Turn {
     _permit: OwnedSemaphorePermit,
 }
 
+/// How often it is looked whether the caller of an answer that goes on is still let in.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Says whether a caller is still let in.
+pub(super) type LetIn = Box<dyn Fn() -> bool + Send>;
+
 /// A body, and the turn that lasts until it is sent or its client is gone.
 struct Sent {
     body: Body,
+    look: Interval,
+    is_let_in: LetIn,
     _turn: Turn,
 }
 
@@ -53,9 +66,15 @@ impl Turns {
 }
 
 impl Turn {
-    /// Lasts until a response is sent.
-    pub(super) fn until_sent(self, response: Response) -> Response {
-        response.map(|body| Body::new(Sent { body, _turn: self }))
+    /// Lasts until a response is sent, or its caller is not let in any more.
+    pub(super) fn until_sent(self, response: Response, is_let_in: LetIn) -> Response {
+        let sent = |body| Sent {
+            body,
+            look: interval_at(Instant::now() + LOOK_AGAIN, LOOK_AGAIN),
+            is_let_in,
+            _turn: self,
+        };
+        response.map(|body| Body::new(sent(body)))
     }
 }
 
@@ -67,6 +86,11 @@ impl HttpBody for Sent {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        while self.look.poll_tick(context).is_ready() {
+            if !(self.is_let_in)() {
+                return Poll::Ready(Some(Err(axum::Error::new(NotLetIn))));
+            }
+        }
         Pin::new(&mut self.body).poll_frame(context)
     }
 
@@ -78,6 +102,11 @@ impl HttpBody for Sent {
         self.body.size_hint()
     }
 }
+
+/// The token of a caller counts no more.
+#[derive(Debug, thiserror::Error)]
+#[error("the token was removed, or has expired")]
+struct NotLetIn;
 
 fn too_many(caller: &str) -> ApiError {
     let message = format!("`{caller}` has {OF_A_CALLER} requests that are being answered");

@@ -176,3 +176,21 @@ async fn one_caller_has_only_so_many_requests_at_a_time() {
         }
     }
 }
+
+#[tokio::test]
+async fn whoever_follows_hears_no_more_once_the_token_is_removed() {
+    let served = Served::on(On::Loopback).await;
+    let token = served.token_of("ada", Role::Read);
+    let request = served.http().get(served.url("/api/v1/facts/stream"));
+    let mut following = request.bearer_auth(&token).send().await.expect("an answer");
+    assert_eq!(following.status(), StatusCode::OK);
+    served.remove_token("ada");
+    let ended = loop {
+        match following.chunk().await {
+            Ok(Some(_)) => {}
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    assert!(ended.is_err(), "it is cut off, and no end that a server makes");
+}

@@ -4,6 +4,7 @@ use blueproof_core::ports::StoreClient;
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::api::Role;
 use reqwest::{Method, StatusCode};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::support::{On, Served};
 
@@ -153,5 +154,54 @@ async fn every_path_that_is_served_is_described() {
                 "{method} {path} may fail"
             );
         }
+    }
+}
+
+/// Whoever is not let in keeps nobody waiting for what they do not send.
+#[tokio::test]
+async fn no_body_is_waited_for_of_whoever_is_not_let_in() {
+    let served = Served::on(On::Loopback).await;
+    let url = served.url("/");
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
+    let head = "POST /api/v1/commands HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 800\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.expect("it takes it");
+    let mut answer = vec![0; 12];
+    stream
+        .read_exact(&mut answer)
+        .await
+        .expect("it answers before the body is there");
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 401");
+}
+
+/// A word that is not known could have narrowed what is approved.
+#[tokio::test]
+async fn an_approval_with_a_word_that_is_not_known_is_refused() {
+    let served = Served::on(On::Loopback).await;
+    let token = served.token(Role::Admin);
+    let approval = |scope: &str, more: &str| {
+        format!(
+            r#"{{"kind":"approve","key":"k","approval":{{"target":{{"repository":{{"local":"/x"}},"head":"{}","scope":{scope}}},"policy":"local","by":{{"local":"ada"}}{more}}}}}"#,
+            "a".repeat(40)
+        )
+    };
+    let all = r#"{"blueprints":"all","profiles":"all"}"#;
+    for (body, status) in [
+        (approval(all, ""), StatusCode::ACCEPTED),
+        (
+            approval(all, r#","expires_at":"2020-01-01T00:00:00Z""#),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            approval(r#"{"blueprints":"all","profiles":"all","job":{"named":[]}}"#, ""),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+    ] {
+        let request = served.http().post(served.url("/api/v1/commands"));
+        let request = request
+            .bearer_auth(&token)
+            .header("content-type", "application/json");
+        let response = request.body(body.clone()).send().await.expect("an answer");
+        assert_eq!(response.status(), status, "{body}");
     }
 }

@@ -97,6 +97,14 @@ impl Served {
         tokens.create(name, role, None).expect("a token")
     }
 
+    pub(crate) fn remove_token(&self, name: &str) {
+        let tokens = Tokens::at(tokens_file(&self.folder));
+        assert!(
+            tokens.remove(name).expect("a file of tokens"),
+            "there is a token `{name}`"
+        );
+    }
+
     pub(crate) fn client(&self, token: Option<String>) -> ServerClient {
         ServerClient::new(self.address.clone(), token).expect("a client")
     }
