@@ -80,8 +80,8 @@ pub(crate) struct Machine {
     /// How much memory the local queue may promise [default: all]
     #[arg(long, value_name = "BYTES", env = "BLUEPROOF_LOCAL_MEMORY")]
     pub(crate) memory: Option<Bytes>,
-    /// Whether a request for a run of a folder of this machine approves that run [default: `true`, but `false` if the API
-    /// listens on an address, where any holder of a token could run any content]
+    /// Whether a request for a run of a folder of this machine approves that run [default: `false` if the API listens on an
+    /// address, where any holder of a token could run any content; else as the store had it last, and `true` for a new one]
     #[arg(long, value_name = "BOOL", env = "BLUEPROOF_LOCAL_SELF_APPROVE", action = clap::ArgAction::Set)]
     pub(crate) self_approve: Option<bool>,
     /// The users or tokens, by name, that may approve the runs of others
@@ -89,7 +89,8 @@ pub(crate) struct Machine {
         long = "approver",
         value_name = "NAME",
         env = "BLUEPROOF_LOCAL_APPROVERS",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = clap::builder::NonEmptyStringValueParser::new()
     )]
     pub(crate) approvers: Vec<String>,
     /// The `blueproof` program, which carries out attempts [default: the one beside this program]

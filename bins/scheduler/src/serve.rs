@@ -1,8 +1,11 @@
 //! `blueproof-scheduler serve`: the scheduler and its API, until it is told to stop.
 
-use std::{io, sync::Arc};
+use std::{ffi::OsStr, fs::Metadata, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
-use blueproof_core::policy::LocalApproval;
+use blueproof_core::{
+    domain::{Bytes, Cpus},
+    policy::LocalApproval,
+};
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{
     Pruned, RetentionError, Service, ServiceStatus,
@@ -12,12 +15,12 @@ use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
-    task::JoinSet,
+    task::{JoinError, JoinSet},
 };
 use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt};
 
 use crate::{
-    cli::{LogFormat, Serve},
+    cli::{self, LogFormat, Serve},
     places,
 };
 
@@ -38,7 +41,9 @@ fn log(arguments: &Serve) -> Result<(), Diagnostic> {
     let lines = fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
-        .with_ansi(false);
+        .with_ansi(false)
+        // What cannot be logged, as on a full disk, is not logged: to say so would end whoever says it.
+        .log_internal_errors(false);
     match arguments.log_format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),
@@ -84,7 +89,7 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     );
     let listening = listen(&arguments.addresses(&config)).await?;
     tokio::spawn(tell_standing(service.standing()));
-    let working = {
+    let mut working = {
         let service = service.clone();
         tokio::spawn(async move { service.run().await })
     };
@@ -95,7 +100,10 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         () = told(stops.clone()) => {}
     }
     let mut serving = answer(api, listening, &stops);
-    told(stops).await;
+    tokio::select! {
+        () = told(stops) => {}
+        ended = &mut working => return Err(ended_by_itself(ended)),
+    }
     tracing::info!("told to stop: what runs goes on by itself");
     // Those who ask are answered first, with a store that is still led.
     while serving.join_next().await.is_some() {}
@@ -140,24 +148,41 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
         .listen
         .iter()
         .any(|address| matches!(address, Address::Tcp(_)));
-    let self_approve = machine.self_approve.unwrap_or(!takes_tokens);
+    // Where nobody says, a store that was led by another rule keeps it: nothing that waits is released by a restart.
+    let self_approve = machine.self_approve.or(takes_tokens.then_some(false));
+    let agent = machine.agent.clone().map_or_else(places::agent, Into::into);
+    check_agent(&agent)?;
+    check_promised(machine)?;
     Ok(MachineConfig {
         store: arguments.store.clone().map_or_else(places::store, Ok)?,
         environments: machine
             .environments
             .clone()
             .map_or_else(places::environments, Ok)?,
-        agent: machine.agent.clone().map_or_else(places::agent, Into::into),
+        agent,
         policy: LocalPolicy {
             cpu: machine.cpu,
             memory: machine.memory,
-            self_approve: Some(match self_approve {
+            self_approve: self_approve.map(|own| match own {
                 true => LocalApproval::Own,
                 false => LocalApproval::Required,
             }),
             approvers: Some(machine.approvers.clone()),
         },
     })
+}
+
+/// Says why a scheduler ends that nobody told to: whoever starts services has to start it again.
+fn ended_by_itself(ended: Result<(), JoinError>) -> Diagnostic {
+    let message = "what decides has ended by itself: this is a mistake in blueproof";
+    let diagnostic = Diagnostic::error(Code::DecidingFailed, message);
+    let diagnostic = match ended {
+        Ok(()) => diagnostic,
+        Err(error) => diagnostic.because(error.to_string()),
+    };
+    diagnostic
+        .hint("start it again: attempts that run go on, and are taken over")
+        .hint("please report it, with `blueproof get events -o jsonl`")
 }
 
 /// Warns where each run needs an approval and nobody is named who may give one.
@@ -173,6 +198,39 @@ fn warn_of_no_approver(config: &MachineConfig) {
             "each run needs an approval, and no approver is named: name the users or tokens that may approve with --approver"
         );
     }
+}
+
+/// Refuses a path at which no program is: each run would fail.
+fn check_agent(agent: &OsStr) -> Result<(), Diagnostic> {
+    let path = Path::new(agent);
+    // A name alone is looked up in PATH each time that it is started.
+    let is_name = path.components().count() == 1;
+    let is_program = |found: Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
+    if is_name || path.metadata().is_ok_and(is_program) {
+        return Ok(());
+    }
+    let message = format!(
+        "there is no program `{}`, which is to carry out attempts",
+        path.display()
+    );
+    let refused = Diagnostic::error(Code::Usage, message);
+    Err(refused.hint("name the `blueproof` program with --agent, or put it beside this one"))
+}
+
+/// Refuses what no run fits into.
+fn check_promised(machine: &cli::Machine) -> Result<(), Diagnostic> {
+    let refused = |option: &str| {
+        let message = format!("with {option} 0 no run could ever start");
+        let refused = Diagnostic::error(Code::Usage, message);
+        Err(refused.hint("leave it out to promise all that the machine has; `blueproof hold` and a stopped queue keep runs from starting"))
+    };
+    if machine.cpu == Some(Cpus::default()) {
+        return refused("--cpu");
+    }
+    if machine.memory == Some(Bytes(0)) {
+        return refused("--memory");
+    }
+    Ok(())
 }
 
 /// Logs what was removed.

@@ -188,3 +188,48 @@ fn its_description_is_an_openapi_document() {
     );
     assert!(description["paths"]["/api/v1/runs"]["get"].is_object());
 }
+
+/// A log that cannot be written is no reason to decide nothing.
+#[test]
+fn it_leads_and_answers_where_its_log_cannot_be_written() {
+    let home = Home::new();
+    let socket = home.path().join("s");
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("a device");
+    let listen = format!("unix:{}", socket.display());
+    let mut command = home.command(&["serve", "--listen", &listen, "--log-level", "debug"]);
+    let process = command.stderr(full).spawn().expect("it starts");
+    let ready = || {
+        let mut stream = UnixStream::connect(&socket).ok()?;
+        stream
+            .write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        answer.starts_with("HTTP/1.1 200").then_some(())
+    };
+    while ready().is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(terminate(process), Some(0));
+}
+
+#[test]
+fn what_no_run_could_start_by_is_refused() {
+    let home = Home::new();
+    for (arguments, about) in [
+        (
+            ["serve", "--agent", "/nonexistent/blueproof"],
+            "no program `/nonexistent/blueproof`",
+        ),
+        (["serve", "--agent", "/etc"], "no program `/etc`"),
+        (["serve", "--cpu", "0"], "--cpu 0"),
+        (["serve", "--memory", "0"], "--memory 0"),
+    ] {
+        let (code, _, said) = home.scheduler(&arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(about), "{arguments:?}: {said}");
+    }
+}
