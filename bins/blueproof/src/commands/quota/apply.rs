@@ -147,7 +147,7 @@ fn warn_of_lost_runs(now: &Scheduler, wanted: &Objects) {
             ),
             _ => (
                 format!("{} runs wait", runs.len()),
-                "they wait until there is one again; `blueproof get runs --all --status queued` lists them"
+                "they wait until there is one again; `blueproof get runs --status queued` lists them"
                     .to_owned(),
             ),
         };
