@@ -296,11 +296,9 @@ fn unwritable(to: &Path, error: &io::Error) -> Problem {
     let diagnostic = diagnostic
         .at(SourceLocation::file(to.display().to_string()))
         .caused_by(error);
-    Problem::usage(match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            diagnostic.hint("name another folder, or overwrite it with `--overwrite`")
-        }
-        _ => diagnostic,
+    Problem::usage(match error.kind() == io::ErrorKind::AlreadyExists {
+        true => diagnostic.hint("name another folder, or overwrite it with `--overwrite`"),
+        false => diagnostic,
     })
 }
 
