@@ -78,7 +78,7 @@ pub(crate) struct Wait {
 /// End a run.
 #[derive(Debug, Args)]
 #[command(after_help = exit::help_saying(
-    "Example:\n  blueproof cancel last",
+    "Examples:\n  blueproof cancel last\n  blueproof cancel r-41 r-42",
     &[
         (Exit::Ok, "the run is over"),
         (Exit::Usage, exit::MISTAKE),
@@ -87,9 +87,9 @@ pub(crate) struct Wait {
     ],
 ))]
 pub(crate) struct Cancel {
-    /// The run: r-41, 41, last (the newest of this project), or a blueprint for its newest
-    #[arg(value_name = "RUN", add = ArgValueCandidates::new(complete::runs))]
-    pub(crate) run: RunSelector,
+    /// The runs: r-41, 41, last (the newest of this project), or a blueprint for its newest
+    #[arg(value_name = "RUN", required = true, add = ArgValueCandidates::new(complete::runs))]
+    pub(crate) runs: Vec<RunSelector>,
 }
 
 /// Retry a run that has ended.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blueproof_core::{
-    domain::{RunId, RunState},
+    domain::{Ending, RunId, RunState},
     event::StopMode,
     ports::Command,
     view::RunView,
@@ -97,41 +97,40 @@ async fn time_out(
     Ok(Exit::Pending)
 }
 
-/// Asks for a run to end, and waits until it has.
+/// Asks for runs to end, and waits until they have. Where one is named that is not known, none is ended.
 pub(crate) async fn cancel(session: &Session, arguments: &Cancel) -> Result<Exit, Problem> {
-    let view = arguments.run.resolve_to_change(&*session.store).await?;
-    let run = view.id;
-    if let RunState::Ended(ending) = view.state {
-        anstream::eprintln!("{run} is already over: {ending}");
-        if matches!(arguments.run, RunSelector::Blueprint(_)) {
-            tell_who_goes_on(session, &arguments.run).await?;
-        }
-        return Ok(Exit::Ok);
+    let mut named = Vec::new();
+    for selector in &arguments.runs {
+        named.push((selector, selector.resolve_to_change(&*session.store).await?));
     }
-    output::note(&format!("ends {}", asked(&view)));
-    session
-        .submit(Command::Cancel {
-            key: new_key(),
-            run,
-            by: local_user(),
-            how: StopMode::Terminate,
-        })
-        .await?;
-    match follow(
-        session,
-        &Target::Run(run),
-        None,
-        |view| view.settled,
-        Verbosity::Full,
-        OnInterrupt::StopWaiting,
-    )
-    .await?
-    {
-        Some(view) => {
-            conclude(session, &view, None, Verbosity::Full).await?;
-            Ok(Exit::Ok)
+    let mut ending = Vec::new();
+    for (selector, view) in named {
+        if let RunState::Ended(already) = view.state {
+            say_over(session, selector, view.id, already).await?;
+            continue;
         }
+        output::note(&format!("ends {}", asked(&view)));
+        session
+            .submit(Command::Cancel {
+                key: new_key(),
+                run: view.id,
+                by: local_user(),
+                how: StopMode::Terminate,
+            })
+            .await?;
+        ending.push(view.id);
+    }
+    match settled(session, &ending, None, Verbosity::Full).await? {
+        Some(_) => Ok(Exit::Ok),
         None => Ok(Exit::Interrupted),
+    }
+}
+
+async fn say_over(session: &Session, named: &RunSelector, run: RunId, ending: Ending) -> Result<(), Problem> {
+    anstream::eprintln!("{run} is already over: {ending}");
+    match named {
+        RunSelector::Blueprint(_) => tell_who_goes_on(session, named).await,
+        RunSelector::Id(_) | RunSelector::Last => Ok(()),
     }
 }
 

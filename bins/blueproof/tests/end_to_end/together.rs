@@ -106,6 +106,33 @@ fn another_process_can_cancel_a_run() {
 }
 
 #[test]
+fn several_runs_are_cancelled_at_once_and_none_where_one_is_not_known() {
+    let home = Home::with(vec![("BLUEPROOF_LOCAL_CPU", "1".into())]);
+    let (first, second) = (Held::new(&home, "first"), Held::new(&home, "second"));
+    for held in [&first, &second] {
+        let asked = home.blueproof(&["run", held.typed(), "--detach"]);
+        assert_eq!(asked.code, Some(0), "{asked:?}");
+    }
+    home.until_printed("r-1", "first waits");
+    let unknown = home.blueproof(&["cancel", "r-1", "r-9"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    let going_on = home.blueproof(&["get", "runs", "--status", "running", "-o", "name"]);
+    assert_eq!(going_on.stdout, "r-1\n", "none was ended");
+
+    let both = home.blueproof(&["cancel", "r-1", "r-2"]);
+
+    assert_eq!(both.code, Some(0), "{both:?}");
+    for run in ["r-1", "r-2"] {
+        let ended = home.blueproof(&["get", "run", run, "-o", "json"]).json();
+        assert_eq!(
+            ended["state"],
+            serde_json::json!({ "ended": "cancelled" }),
+            "{run}"
+        );
+    }
+}
+
+#[test]
 fn a_run_that_is_cancelled_before_it_had_an_attempt_has_a_report_that_says_so() {
     let home = Home::with(vec![("BLUEPROOF_LOCAL_CPU", "1".into())]);
     let (first, second) = (Held::new(&home, "first"), Held::new(&home, "second"));
