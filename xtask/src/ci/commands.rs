@@ -41,11 +41,19 @@ fn lint<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Invocation {
     Invocation::cargo(command.chain(["--", "-D", "warnings"]))
 }
 
-/// Runs the tests, with the same random inputs each time: a change is judged by itself alone.
+/// Runs the tests, with the same random inputs each time: a change is judged by itself alone. Those of the program from end to end
+/// run once more against a scheduler in place of a store.
 pub(super) fn test() -> Vec<Invocation> {
-    let kinds = ["--lib", "--bins", "--tests", "--no-fail-fast"];
-    let tests = Invocation::cargo(["test"].into_iter().chain(EVERYTHING).chain(kinds));
-    vec![tests.env("PROPTEST_RNG_SEED", "1")]
+    let test = |kinds: &[&'static str]| {
+        let kinds = kinds.iter().copied();
+        Invocation::cargo(["test"].into_iter().chain(EVERYTHING).chain(kinds))
+    };
+    let all = test(&["--lib", "--bins", "--tests", "--no-fail-fast"]);
+    let served = test(&["--test", "end_to_end", "--no-fail-fast"]);
+    vec![
+        all.env("PROPTEST_RNG_SEED", "1"),
+        served.env("BLUEPROOF_TEST_SERVER", "1"),
+    ]
 }
 
 /// Nothing while no package is a library: cargo takes it for a mistake to ask for the doctests of none.

@@ -69,6 +69,10 @@ fn what_this_machine_has_no_quota_of_is_refused_and_never_run_without_it() {
         assert_eq!(ran.code, Some(6), "{spec}: {ran:?}");
         let told = format!("{}{}", ran.stdout, ran.stderr);
         assert!(told.contains(code) && told.contains(says), "{spec}: {told}");
+        if !home.is_local() {
+            // What a scheduler elsewhere has is not looked at before a run is requested there.
+            continue;
+        }
         let checked = home.blueproof(&["check", checkout.typed()]);
         assert_eq!(checked.code, Some(2), "{spec}: {checked:?}");
         assert!(checked.stdout.contains(code), "{spec}: {checked:?}");

@@ -6,7 +6,8 @@ use crate::common::{Checkout, Home};
 
 /// Returns a home in which a notebook ran so many times.
 fn home(runs: usize) -> (Home, Checkout) {
-    let (home, checkout) = (Home::new(), Checkout::new(&["print(1)"], ""));
+    let home = Home::local("a store is looked after on the machine where it is");
+    let checkout = Checkout::new(&["print(1)"], "");
     for _ in 0..runs {
         let run = home.blueproof(&["run", "-q", checkout.typed()]);
         assert_eq!(run.code, Some(0), "{run:?}");

@@ -106,7 +106,7 @@ impl Scheduler {
                 self.gate.lapse(approval, Lapse::Expired { at: self.now });
             }
             Decision::Held { target, by } => self.hold(target, by),
-            Decision::Resumed { target, by: _ } => self.gate.resume(target),
+            Decision::Resumed { target, by: _ } => self.resume(target),
             Decision::ApprovalAwaited { run } => self.send_to_gate(*run),
             Decision::Enqueued { run, since, back_off } => self.enqueue(*run, *since, *back_off),
             Decision::CyclesRun {

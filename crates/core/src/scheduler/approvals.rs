@@ -288,6 +288,13 @@ impl Scheduler {
         }
     }
 
+    /// Notes that these runs wait for something else than before.
+    pub(super) fn touch_runs_in(&mut self, target: &HoldTarget) {
+        let known = self.runs_in(target).into_iter();
+        let known: Vec<RunId> = known.filter(|run| self.runs.contains_key(run)).collect();
+        self.touched.extend(known);
+    }
+
     fn runs_of_pull_request(&self, pull_request: &PullRequest) -> Vec<RunId> {
         let origin = (pull_request.repository.clone(), Some(pull_request.number));
         self.runs_of(&origin).collect()

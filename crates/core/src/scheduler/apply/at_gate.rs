@@ -35,6 +35,13 @@ impl Scheduler {
         for run in runs {
             self.note_hold(run);
         }
+        self.touch_runs_in(target);
+    }
+
+    /// Notes that what is held goes on.
+    pub(super) fn resume(&mut self, target: &HoldTarget) {
+        self.gate.resume(target);
+        self.touch_runs_in(target);
     }
 
     /// Notes how many attempts a run has that is held: it gets no other until it is resumed.
