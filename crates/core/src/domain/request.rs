@@ -181,11 +181,6 @@ impl Job {
     /// The most bytes of a job that is taken from elsewhere, as JSON: it is kept in memory for as long as its run is remembered.
     pub const LARGEST: usize = 256 << 10;
 
-    /// Returns whether it is no larger than one may be.
-    pub fn is_of_valid_size(&self) -> bool {
-        self.size() <= Self::LARGEST
-    }
-
     /// Returns how many bytes it has as JSON.
     pub(crate) fn size(&self) -> usize {
         serde_json::to_vec(self).map_or(usize::MAX, |written| written.len())

@@ -85,10 +85,12 @@ fn refusal(command: &Command) -> Option<Diagnostic> {
 
 /// Says of limits of time that nobody can add up that they are none.
 fn without_end(request: &RunRequest) -> Option<Diagnostic> {
+    if request.job.timeouts.are_valid() {
+        return None;
+    }
     let years = Timeouts::LONGEST.as_hours() / (365 * 24);
     let message = format!("a limit of time of the run is negative, or longer than {years} years");
-    let refused = || Diagnostic::error(Code::BadValue, message).hint("leave out a limit that is to be none");
-    (!request.job.timeouts.are_valid()).then(refused)
+    Some(Diagnostic::error(Code::BadValue, message).hint("leave out a limit that is to be none"))
 }
 
 /// Says of a source that it cannot hold the head that would be approved.

@@ -221,7 +221,7 @@ impl Command {
 
     /// Returns what is wrong with a command that comes from elsewhere, where its type does not tell: its key, and that of the
     /// command that an approval says to have come by, are [valid](RequestKey::is_valid), and so are the number of
-    /// [retries](Retries::is_valid) and the [size](Job::is_of_valid_size) of a run's job.
+    /// [retries](Retries::is_valid) and the [size](Job::LARGEST) of a run's job.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ impl Command {
             return Err(format!("a key has 1 to {} characters", RequestKey::LONGEST));
         }
         let Command::Run { request } = self else {
-            return self.check_size();
+            return self.check_size(0);
         };
         if !request.retries.is_valid() {
             return Err(format!(
@@ -243,31 +243,22 @@ impl Command {
                 Retries::MOST
             ));
         }
-        if !request.job.is_of_valid_size() {
+        let job = request.job.size();
+        if job > Job::LARGEST {
             return Err(format!("a job has at most {} bytes as JSON", Job::LARGEST));
         }
-        self.check_size()
+        self.check_size(job)
     }
 
-    /// Checks that no more is said than has a use: it is kept for as long as its run is remembered, and told to whoever asks.
-    fn check_size(&self) -> Result<(), String> {
-        let most = match self {
-            // Teams and people are as many as there are, and the next ones take their place.
-            Command::ApplyQuota { .. } | Command::Entitle { .. } => return Ok(()),
-            Command::Run { request } => request.job.size().saturating_add(Self::LARGEST),
-            Command::Cancel { .. }
-            | Command::Retry { .. }
-            | Command::Approve { .. }
-            | Command::Revoke { .. }
-            | Command::Hold { .. }
-            | Command::Resume { .. }
-            | Command::ChangeBase { .. }
-            | Command::ClosePullRequest { .. }
-            | Command::ReopenPullRequest { .. }
-            | Command::Synchronize { .. } => Self::LARGEST,
-        };
+    /// Checks that no more is said than has a use, beside a job of so many bytes: it is kept for as long as its run is remembered,
+    /// and told to whoever asks.
+    fn check_size(&self, job: usize) -> Result<(), String> {
+        // Teams and people are as many as there are, and the next ones take their place.
+        if matches!(self, Command::ApplyQuota { .. } | Command::Entitle { .. }) {
+            return Ok(());
+        }
         match serde_json::to_vec(self) {
-            Ok(written) if written.len() <= most => Ok(()),
+            Ok(written) if written.len() <= job + Self::LARGEST => Ok(()),
             Ok(_) | Err(_) => Err(format!(
                 "a command has at most {} bytes as JSON, beside the job of a run",
                 Self::LARGEST
