@@ -46,16 +46,12 @@ pub(super) fn answer(transaction: &Transaction<'_>, id: CommandId, answer: &Answ
         Answer::Quarantined(problem) => (2, Some(problem)),
     };
     let problem = problem.map(|problem| json("command", problem)).transpose()?;
-    transaction
-        .prepare_cached("UPDATE command SET taken = ?2, answer = ?3 WHERE id = ?1")?
-        .execute(params![id.0, taken, problem])?;
-    if taken == 2 {
-        return Ok(());
-    }
     let mut select = transaction.prepare_cached("SELECT body FROM command WHERE id = ?1")?;
     let body = select.query_row([id.0], |row| text(row, 0))?;
-    let mut update = transaction.prepare_cached("UPDATE command SET body = ?2 WHERE id = ?1")?;
-    update.execute(params![id.0, digest(&body)])?;
+    let kept = if taken == 1 { digest(&body) } else { body };
+    let mut update =
+        transaction.prepare_cached("UPDATE command SET taken = ?2, answer = ?3, body = ?4 WHERE id = ?1")?;
+    update.execute(params![id.0, taken, problem, kept])?;
     Ok(())
 }
 
