@@ -19,8 +19,7 @@ use crate::{
     cli::{Cancel, Retry, Wait},
     exit::{Exit, Problem},
     output::{self, DocumentFormat},
-    select::RunSelector,
-    select::described,
+    select::{RunSelector, described},
     session::{OnInterrupt, Session, local_user, new_key},
 };
 

@@ -216,7 +216,6 @@ pub(super) fn never_ran(verdict: Verdict) -> Box<Outcome> {
     })
 }
 
-/// Says that what would be run is not what an approval is of.
 fn two_of_one_name(name: &str) -> Diagnostic {
     let message = format!("asks for two pod sets `{name}`");
     Diagnostic::error(Code::BadValue, message).hint("give each pod set of a job a name of its own")

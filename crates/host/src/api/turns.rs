@@ -52,12 +52,9 @@ impl Turns {
     /// Gives a caller a turn. Does not wait.
     pub(super) fn take(&self, caller: &str) -> Result<Turn, ApiError> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_caller = match turns.get(caller) {
-            Some(of_caller) => of_caller,
-            None => turns
-                .entry(caller.to_owned())
-                .or_insert_with(|| Arc::new(Semaphore::new(OF_A_CALLER))),
-        };
+        let of_caller = turns
+            .entry(caller.to_owned())
+            .or_insert_with(|| Arc::new(Semaphore::new(OF_A_CALLER)));
         let permit = Arc::clone(of_caller).try_acquire_owned();
         permit
             .map(|permit| Turn { _permit: permit })
