@@ -6,6 +6,7 @@
 mod api;
 mod commands;
 mod deny;
+mod github;
 mod kueue;
 mod tally;
 
@@ -37,6 +38,8 @@ pub(crate) enum Step {
     Test,
     /// The scheduler's API, by its own description: schemathesis, with each role.
     Api,
+    /// What GitHub publishes of its API, read by our code.
+    Github,
     /// The queue beside Kueue's own code, on random scenarios.
     Kueue,
     /// Examples in the documentation.
@@ -75,6 +78,7 @@ impl Step {
         Step::Clippy,
         Step::Test,
         Step::Api,
+        Step::Github,
         Step::Kueue,
         Step::Doctest,
         Step::Examples,
@@ -89,6 +93,7 @@ impl Step {
             Step::Clippy => "clippy",
             Step::Test => "test",
             Step::Api => "api",
+            Step::Github => "github",
             Step::Kueue => "kueue",
             Step::Doctest => "doctest",
             Step::Examples => "examples",
@@ -104,6 +109,7 @@ impl Step {
             Step::Clippy => run_all(&commands::clippy(workspace), workspace),
             Step::Test => run_all(&commands::test(), workspace),
             Step::Api => api::run(workspace),
+            Step::Github => github::run(workspace),
             Step::Kueue => kueue::run(workspace),
             Step::Doctest => run_all(&commands::doctest(workspace), workspace),
             Step::Examples => run_all(&commands::examples(workspace), workspace),

@@ -1,0 +1,10 @@
+//! GitHub's side of a run: what comes from there, and what goes back.
+//!
+//! Deciding is core's: nothing here approves, admits or starts. What GitHub says becomes commands of
+//! [`ports`](blueproof_core::ports), and how a run stands becomes what is shown on its pull request. The design is in
+//! `docs/design/github.md`.
+
+pub mod comment;
+pub mod owners;
+pub mod payload;
+pub mod webhook;
