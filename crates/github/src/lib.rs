@@ -4,6 +4,7 @@
 //! [`ports`](blueproof_core::ports), and how a run stands becomes what is shown on its pull request. The design is in
 //! `docs/design/github.md`.
 
+pub mod api;
 pub mod comment;
 pub mod owners;
 pub mod payload;

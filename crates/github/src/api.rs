@@ -1,0 +1,155 @@
+//! What is asked of GitHub, in our words.
+//!
+//! A call makes one attempt and says of a failure whether another one may help; who calls decides whether there is one. Nothing here
+//! waits for a rate limit: an error says until when it lasts.
+
+mod checks;
+mod error;
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+pub use checks::{
+    Annotation, CheckAction, CheckConclusion, CheckOutput, CheckRunId, CheckRunState, CheckStatus,
+    ExistingCheckRun, ParseActionError,
+};
+pub use error::{ApiError, ApiRetry};
+
+use crate::payload::{Account, Comment, CommitSha, PullRequestInfo, RepositoryInfo};
+
+/// GitHub's REST API, as far as it is used.
+///
+/// Source: <https://docs.github.com/en/rest>.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
+#[async_trait]
+pub trait GitHub: Send + Sync {
+    /// Returns a repository by its number: names change.
+    async fn repository(&self, id: RepositoryId) -> Result<RepositoryInfo, ApiError>;
+
+    /// Returns a pull request as it stands. It may be behind what a webhook has told.
+    async fn pull_request(&self, repository: RepositoryId, number: u64) -> Result<PullRequestInfo, ApiError>;
+
+    /// Returns every open pull request of a repository.
+    async fn open_pull_requests(&self, repository: RepositoryId) -> Result<Vec<PullRequestInfo>, ApiError>;
+
+    /// Returns the paths that a pull request changes, both of a file that was renamed. GitHub tells of no more than 3000 files.
+    async fn changed_paths(&self, repository: RepositoryId, number: u64) -> Result<ChangedPaths, ApiError>;
+
+    /// Returns the comments on issues and pull requests that were changed since then, the first one first.
+    async fn comments_since(
+        &self,
+        repository: RepositoryId,
+        since: Timestamp,
+    ) -> Result<Vec<IssueComment>, ApiError>;
+
+    /// Returns the text of a file at a branch or commit; `None` where there is none.
+    async fn file(&self, repository: RepositoryId, path: &str, at: &str) -> Result<Option<String>, ApiError>;
+
+    /// Returns the paths of all files at a branch or commit that are called so, such as every `OWNERS`.
+    async fn paths_named(
+        &self,
+        repository: RepositoryId,
+        name: &str,
+        at: &str,
+    ) -> Result<Vec<String>, ApiError>;
+
+    /// Returns the account that has a login now; `None` where nobody has it.
+    async fn account(&self, login: &str) -> Result<Option<Account>, ApiError>;
+
+    /// Returns what somebody may do in a repository.
+    async fn permission(&self, repository: RepositoryId, login: &str) -> Result<Permission, ApiError>;
+
+    /// Returns our own check runs of a commit.
+    async fn check_runs(
+        &self,
+        repository: RepositoryId,
+        head: &CommitSha,
+    ) -> Result<Vec<ExistingCheckRun>, ApiError>;
+
+    /// Makes a check run. Repeating it makes a second one: whoever repeats it looks first which there are.
+    async fn create_check_run(
+        &self,
+        repository: RepositoryId,
+        head: &CommitSha,
+        check: &CheckOutput,
+    ) -> Result<CheckRunId, ApiError>;
+
+    /// Makes a check run equal to this. Repeating it does no harm but that annotations stand there twice.
+    async fn update_check_run(
+        &self,
+        repository: RepositoryId,
+        id: CheckRunId,
+        check: &CheckOutput,
+    ) -> Result<(), ApiError>;
+
+    /// Returns the comments of a pull request, the first one first.
+    async fn comments(&self, repository: RepositoryId, number: u64) -> Result<Vec<Comment>, ApiError>;
+
+    /// Comments on a pull request. Repeating it makes a second comment.
+    async fn create_comment(
+        &self,
+        repository: RepositoryId,
+        number: u64,
+        markdown: &str,
+    ) -> Result<Comment, ApiError>;
+
+    /// Replaces the text of a comment.
+    async fn update_comment(&self, repository: RepositoryId, id: u64, markdown: &str)
+    -> Result<(), ApiError>;
+
+    /// Puts a reaction on a comment. One that is there already stays.
+    async fn react(&self, repository: RepositoryId, comment: u64, reaction: Reaction)
+    -> Result<(), ApiError>;
+}
+
+/// A repository's number, which stays when it is renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RepositoryId(pub u64);
+
+/// The paths that a pull request changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangedPaths {
+    /// Relative to the root.
+    pub paths: BTreeSet<String>,
+    /// Whether there may be more.
+    pub is_cut_off: bool,
+}
+
+/// A comment with what it is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssueComment {
+    /// The number of the issue or pull request.
+    pub number: u64,
+    /// The comment.
+    pub comment: Comment,
+}
+
+/// What somebody may do in a repository, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Permission {
+    /// Nothing.
+    None,
+    /// Read.
+    Read,
+    /// Read, and sort issues.
+    Triage,
+    /// Push.
+    Write,
+    /// Push, and settings without danger.
+    Maintain,
+    /// Everything.
+    Admin,
+}
+
+/// An answer to a comment that disturbs nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaction {
+    /// It was seen.
+    Eyes,
+    /// It was done.
+    Rocket,
+    /// It was not understood, or not allowed.
+    Confused,
+}
