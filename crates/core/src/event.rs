@@ -56,6 +56,10 @@ pub enum Event {
         approvers: BTreeSet<Actor>,
         /// Where that is written, such as a commit's OWNERS.
         source: String,
+        /// The digest of the repository's own policy: approvals of what it has count under that one alone. The admin's
+        /// where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<String>,
         /// The command that it came with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         via: Option<RequestKey>,

@@ -33,6 +33,9 @@ pub enum PendingReason {
         /// The approval that was the last to stop counting.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lapsed: Option<Box<LapsedApproval>>,
+        /// The digest of the repository's own policy, under which it has to be approved; the admin's where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<String>,
     },
     /// It is held, or its pull request is.
     Held(Box<Hold>),
@@ -304,6 +307,14 @@ impl Queued {
 }
 
 impl PendingReason {
+    /// Returns the digest of the repository's own policy, where it waits for an approval under one.
+    pub fn own_policy(&self) -> Option<&str> {
+        let Self::AwaitingApproval { policy, .. } = self else {
+            return None;
+        };
+        policy.as_deref()
+    }
+
     /// Returns the reason of one that waits in a queue.
     pub(crate) fn in_queue(reason: WaitReason, queued: Queued) -> Self {
         let queued = Box::new(queued);
@@ -428,10 +439,12 @@ fn to_the_second(at: Timestamp) -> String {
 impl fmt::Display for PendingReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AwaitingApproval { lapsed: None } => {
+            Self::AwaitingApproval { lapsed: None, .. } => {
                 f.write_str("no maintainer has approved this head yet")
             }
-            Self::AwaitingApproval { lapsed: Some(lapsed) } => lapsed.fmt(f),
+            Self::AwaitingApproval {
+                lapsed: Some(lapsed), ..
+            } => lapsed.fmt(f),
             Self::Held(hold) => write!(f, "{} holds {}", hold.by, hold.target),
             Self::PendingEvaluation(queued) => f.write_str(&queued.turn_in_words()),
             Self::WaitingForQuota(queued) => write!(

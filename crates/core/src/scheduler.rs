@@ -438,8 +438,11 @@ impl Scheduler {
         if let Some(hold) = self.gate.hold_of(run.id, subject) {
             return PendingReason::Held(Box::new(hold.clone()));
         }
-        let lapsed = self.gate.lapsed(&run.request).map(Box::new);
-        PendingReason::AwaitingApproval { lapsed }
+        let policy = self.gate.own_policy_of(&subject.repository);
+        PendingReason::AwaitingApproval {
+            lapsed: self.gate.lapsed(&run.request).map(Box::new),
+            policy: policy.map(str::to_owned),
+        }
     }
 
     /// Returns how a run backs off, or `None` when it does not or no longer does.

@@ -43,10 +43,12 @@ async fn leave_approve(session: &Session, arguments: &Approve) -> Result<Exit, P
         if arguments.dry_run {
             continue;
         }
+        let policy = named.own_policy(&target);
+        let policy = policy.unwrap_or(&session.policy().gate.digest).to_owned();
         let approval = Approval {
             at: Some(now),
             expires_at,
-            ..Approval::new(target.clone(), session.policy().gate.digest.clone(), local_user())
+            ..Approval::new(target.clone(), policy, local_user())
         };
         let key = new_key();
         session

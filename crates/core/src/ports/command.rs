@@ -101,6 +101,10 @@ pub enum Command {
         approvers: BTreeSet<Actor>,
         /// Where that is written, such as a commit's OWNERS.
         source: String,
+        /// The digest of the repository's own policy: approvals of what it has count under that one alone. The admin's
+        /// where there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<String>,
     },
     /// That a pull request's other base is taken note of.
     ChangeBase {
@@ -310,10 +314,12 @@ impl From<Command> for Event {
                 repository,
                 approvers,
                 source,
+                policy,
             } => Event::EntitlementChanged {
                 repository,
                 approvers,
                 source,
+                policy,
                 via,
             },
             Command::ChangeBase {

@@ -41,8 +41,9 @@ impl Scheduler {
             Event::EntitlementChanged {
                 repository,
                 approvers,
+                policy,
                 ..
-            } => self.gate.set_entitled(repository.as_ref(), approvers),
+            } => self.gate.entitle(repository, approvers, policy),
             Event::Synchronized {
                 pull_request, head, ..
             } => self.synchronize(pull_request, head),

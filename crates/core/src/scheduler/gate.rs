@@ -41,6 +41,9 @@ pub(super) struct Gate {
     /// Who may approve beside those that the policy names, of one repository or of all.
     #[serde(with = "crate::pairs")]
     entitled: BTreeMap<Option<Repository>, BTreeSet<Actor>>,
+    /// The digests of policies that repositories have themselves, each in place of the admin's.
+    #[serde(with = "crate::pairs")]
+    policies: BTreeMap<Repository, String>,
     /// By origin, so that a push to one leaves the others alone. Of each the one that changed last stands last.
     #[serde(with = "crate::pairs")]
     approvals: BTreeMap<Origin, Vec<Remembered>>,
@@ -63,6 +66,7 @@ impl Gate {
         Self {
             policy,
             entitled: BTreeMap::new(),
+            policies: BTreeMap::new(),
             approvals: BTreeMap::new(),
             expiry: Expiry::default(),
             pull_requests: PullRequests::default(),
@@ -74,8 +78,33 @@ impl Gate {
         self.policy = policy;
     }
 
-    pub(super) fn set_entitled(&mut self, repository: Option<&Repository>, approvers: &BTreeSet<Actor>) {
-        self.entitled.insert(repository.cloned(), approvers.clone());
+    /// Has these people, and no others beside those that the policy names, approve what a repository has, and under its own
+    /// policy where it has one.
+    pub(super) fn entitle(
+        &mut self,
+        repository: &Option<Repository>,
+        approvers: &BTreeSet<Actor>,
+        policy: &Option<String>,
+    ) {
+        self.entitled.insert(repository.clone(), approvers.clone());
+        let Some(repository) = repository else {
+            return;
+        };
+        match policy {
+            Some(digest) => self.policies.insert(repository.clone(), digest.clone()),
+            None => self.policies.remove(repository),
+        };
+    }
+
+    /// Returns the digest of the repository's own policy.
+    pub(super) fn own_policy_of(&self, repository: &Repository) -> Option<&str> {
+        self.policies.get(repository).map(String::as_str)
+    }
+
+    /// Returns whether an approval was given under the policy that holds for its content.
+    fn is_of_policy(&self, approval: &Approval) -> bool {
+        let own = self.own_policy_of(&approval.target.repository);
+        approval.policy == own.unwrap_or(&self.policy.digest)
     }
 
     /// Returns whether somebody may approve what a repository has.
@@ -95,7 +124,7 @@ impl Gate {
         if !self.is_entitled(&approval.by, &target.repository) {
             return Err(ApprovalRefusal::NotEntitled);
         }
-        if approval.policy != self.policy.digest {
+        if !self.is_of_policy(approval) {
             return Err(ApprovalRefusal::OtherPolicy);
         }
         if is_over(approval, now) {
@@ -300,7 +329,7 @@ impl Gate {
                 && approval.target.has_head_of(subject)
                 && approval.target.has_base_of(subject)
                 && base.is_none_or(|base| approval.target.base.as_ref() == Some(base))
-                && approval.policy == self.policy.digest
+                && self.is_of_policy(approval)
                 && !is_own(request, &approval.by)
                 && self.is_entitled(&approval.by, &subject.repository)
                 && !is_over(approval, now)
@@ -324,7 +353,7 @@ impl Gate {
         let last = covering.next_back()?;
         let lapse = match &last.lapse {
             Some(lapse) => lapse.clone(),
-            None if last.approval.policy != self.policy.digest => Lapse::OtherPolicy,
+            None if !self.is_of_policy(&last.approval) => Lapse::OtherPolicy,
             None if !last.approval.target.scope.has_job(request) => Lapse::OtherJob,
             None => return None,
         };

@@ -28,7 +28,7 @@ use crate::{
 
 /// The shape in which a state is written down. A snapshot of another one is not read: whoever changes what is written raises
 /// this, of which a test reminds them.
-pub const SNAPSHOT_VERSION: u32 = 4;
+pub const SNAPSHOT_VERSION: u32 = 5;
 
 /// The whole state of a scheduler, after a fact.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -196,6 +196,7 @@ pub(super) fn any_gate_event() -> impl Strategy<Value = Event> {
             Event::RevokeRequested { target, by, via: via.clone() }
         }),
         2 => approvers.prop_map(|approvers| Event::EntitlementChanged {
+            policy: None,
             repository: Some(Repository::GitHub(7)), approvers, source: "OWNERS".into(), via: None,
         }),
     ]

@@ -35,6 +35,11 @@ impl Named {
         self.open_in(target).map(|run| run.id)
     }
 
+    /// Returns the digest of the policy that a repository has itself, as the runs say that await an approval.
+    pub(super) fn own_policy(&self, target: &ApprovalTarget) -> Option<&str> {
+        self.open_in(target).find_map(|run| run.waits()?.own_policy())
+    }
+
     fn open_in(&self, target: &ApprovalTarget) -> impl Iterator<Item = &RunView> {
         let open = self
             .runs

@@ -340,7 +340,10 @@ fn a_run_that_needed_an_approval_says_whose_it_has_be_it_of_whoever_asked() {
     (waits.state, waits.attempts) = (RunState::AwaitingApproval, vec![]);
     waits.outlook = Some(Box::new(OutlookView {
         as_of: at(0),
-        reason: Some(PendingReason::AwaitingApproval { lapsed: None }),
+        reason: Some(PendingReason::AwaitingApproval {
+            lapsed: None,
+            policy: None,
+        }),
         position: None,
         unblocked_by: vec![],
         estimate: None,

@@ -55,6 +55,7 @@ pub(super) fn event(verb: &str, words: &[&str]) -> Result<Option<Event>, String>
             repository: Some(repository()),
             approvers: approvers(words),
             source: "story".into(),
+            policy: options.word("policy").map(str::to_owned),
             via,
         },
         "approve" if words.first() == Some(&"pr") => Event::Approved {
@@ -146,6 +147,7 @@ fn by(options: &Options<'_>) -> Actor {
 
 /// Returns all who are named, in place of everybody that was entitled before.
 fn approvers(words: &[&str]) -> BTreeSet<Actor> {
-    let named = words.iter().filter(|word| **word != "nobody");
+    let named = words.iter().take_while(|word| **word != "policy");
+    let named = named.filter(|word| **word != "nobody");
     named.map(|name| actor(name)).collect()
 }
