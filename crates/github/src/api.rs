@@ -9,6 +9,7 @@ mod error;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use blueproof_core::domain::Repository;
 use jiff::Timestamp;
 
 pub use checks::{
@@ -44,22 +45,30 @@ pub trait GitHub: Send + Sync {
         since: Timestamp,
     ) -> Result<Vec<IssueComment>, ApiError>;
 
-    /// Returns the text of a file at a branch or commit; `None` where there is none.
-    async fn file(&self, repository: RepositoryId, path: &str, at: &str) -> Result<Option<String>, ApiError>;
+    /// Returns the newest commit of a branch.
+    async fn branch(&self, repository: RepositoryId, name: &str) -> Result<CommitSha, ApiError>;
 
-    /// Returns the paths of all files at a branch or commit that are called so, such as every `OWNERS`.
+    /// Returns the text of a file at a commit; `None` where there is none.
+    async fn file(
+        &self,
+        repository: RepositoryId,
+        path: &str,
+        at: &CommitSha,
+    ) -> Result<Option<String>, ApiError>;
+
+    /// Returns the paths of all files at a commit that are called so, such as every `OWNERS`.
     async fn paths_named(
         &self,
         repository: RepositoryId,
         name: &str,
-        at: &str,
+        at: &CommitSha,
     ) -> Result<Vec<String>, ApiError>;
 
     /// Returns the account that has a login now; `None` where nobody has it.
     async fn account(&self, login: &str) -> Result<Option<Account>, ApiError>;
 
-    /// Returns what somebody may do in a repository.
-    async fn permission(&self, repository: RepositoryId, login: &str) -> Result<Permission, ApiError>;
+    /// Returns everybody who may at least push to a repository, by whatever they may it: as owner, in a team, by invitation.
+    async fn collaborators(&self, repository: RepositoryId) -> Result<Vec<Collaborator>, ApiError>;
 
     /// Returns our own check runs of a commit.
     async fn check_runs(
@@ -108,6 +117,13 @@ pub trait GitHub: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepositoryId(pub u64);
 
+impl RepositoryId {
+    /// Returns it as the rest of blueproof knows it.
+    pub fn to_repository(self) -> Repository {
+        Repository::GitHub(self.0)
+    }
+}
+
 /// The paths that a pull request changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedPaths {
@@ -124,6 +140,15 @@ pub struct IssueComment {
     pub number: u64,
     /// The comment.
     pub comment: Comment,
+}
+
+/// Somebody with rights in a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collaborator {
+    /// Who.
+    pub account: Account,
+    /// What they may do at most.
+    pub permission: Permission,
 }
 
 /// What somebody may do in a repository, the least first.

@@ -6,6 +6,14 @@
 
 pub mod api;
 pub mod comment;
+pub mod entitlement;
+pub mod intake;
+mod key;
+pub mod observed;
 pub mod owners;
 pub mod payload;
+pub mod plan;
+pub mod policy;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod webhook;

@@ -192,6 +192,11 @@ impl StoreError {
             .into()
     }
 
+    /// Returns whether a command has the key of another one: it is the same wish, made at another time or by another version.
+    pub fn is_key_reused(&self) -> bool {
+        self.diagnostic.code == Code::KeyReused
+    }
+
     /// Returns whether somebody else has written, so that the log must be read again before anything is appended.
     pub fn is_overtaken(&self) -> bool {
         self.diagnostic.code == Code::StoreOvertaken

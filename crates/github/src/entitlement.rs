@@ -1,0 +1,186 @@
+//! Who may approve what a repository has, as its default branch and its settings say at one moment.
+//!
+//! Everything is read at one commit of the default branch, so that a policy is never paired with the OWNERS of another time. What
+//! a pull request changes of these files has no effect on who approves it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blueproof_core::{domain::Actor, ports::Command};
+use blueproof_diagnostic::Diagnostic;
+
+use jiff::Timestamp;
+
+use crate::{
+    api::{ApiError, ChangedPaths, Collaborator, GitHub, RepositoryId},
+    key,
+    owners::{Login, Owners, OwnersError},
+    payload::{Account, CommitSha},
+    policy::{POLICY_PATH, Policy},
+};
+
+/// The most OWNERS files that are read of a repository.
+const MOST_OWNERS_FILES: usize = 500;
+/// The path of the aliases.
+const ALIASES: &str = "OWNERS_ALIASES";
+/// What files with owners are called.
+const OWNERS: &str = "OWNERS";
+
+/// Who may approve what a repository has.
+#[derive(Debug)]
+pub struct Entitlement {
+    /// The repository.
+    pub repository: RepositoryId,
+    /// The commit of the default branch that it was read at.
+    pub commit: CommitSha,
+    /// Its policy.
+    pub policy: Policy,
+    owners: Owners,
+    /// Who has the logins of OWNERS now.
+    accounts: BTreeMap<Login, Account>,
+    collaborators: Vec<Collaborator>,
+}
+
+/// Why nobody can tell who may approve.
+#[derive(Debug, thiserror::Error)]
+pub enum EntitlementError {
+    /// GitHub could not be asked.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// OWNERS or OWNERS_ALIASES cannot be read.
+    #[error(transparent)]
+    Owners(#[from] OwnersError),
+    /// There are too many OWNERS files.
+    #[error("the repository has {0} OWNERS files, and at most {MOST_OWNERS_FILES} are read")]
+    TooManyOwners(usize),
+    /// The policy cannot be read.
+    #[error("could not read the policy `{POLICY_PATH}` of the default branch")]
+    Policy(Vec<Diagnostic>),
+    /// The repository has no branch yet.
+    #[error("the repository has no default branch")]
+    NoBranch,
+}
+
+impl Entitlement {
+    /// Reads who may approve what a repository has, as it is now.
+    ///
+    /// # Errors
+    ///
+    /// GitHub was not reached, or something in the repository cannot be read. Nobody is entitled by half of it.
+    pub async fn read(github: &dyn GitHub, repository: RepositoryId) -> Result<Self, EntitlementError> {
+        let branch = github.repository(repository).await?.default_branch;
+        let branch = branch.ok_or(EntitlementError::NoBranch)?;
+        let commit = github.branch(repository, &branch).await?;
+        let policy = github.file(repository, POLICY_PATH, &commit).await?;
+        let policy = Policy::read(policy.as_deref()).map_err(EntitlementError::Policy)?;
+        let owners = match policy.approval.owners {
+            true => read_owners(github, repository, &commit).await?,
+            false => Owners::default(),
+        };
+        Ok(Self {
+            accounts: accounts(github, &owners).await?,
+            collaborators: github.collaborators(repository).await?,
+            repository,
+            commit,
+            policy,
+            owners,
+        })
+    }
+
+    /// Returns whether somebody may approve a pull request that changes these paths. Whoever is no person may not. Where not all
+    /// paths are known, owners have to own the root.
+    pub fn may_approve(&self, account: &Account, changed: &ChangedPaths) -> bool {
+        account.is_person() && (self.is_named(account.id) || self.owns(account.id, changed))
+    }
+
+    /// Returns everybody who may approve some pull request.
+    pub fn approvers(&self) -> BTreeSet<Actor> {
+        let owners = self.accounts.values();
+        let collaborators = self.collaborators.iter().filter(|one| self.is_enough(one));
+        let persons = owners
+            .chain(collaborators.map(|collaborator| &collaborator.account))
+            .filter(|account| account.is_person())
+            .map(Account::to_actor);
+        // The policy names them by their ids alone. Whoever has a login, too, is shown by it.
+        let users = self.policy.approval.users.iter().map(|id| Actor::GitHub {
+            id: u64::from(*id),
+            login: id.to_string(),
+        });
+        let mut approvers = BTreeSet::new();
+        for person in persons.chain(users) {
+            approvers.insert(person);
+        }
+        approvers
+    }
+
+    /// Returns whether another entitles the same people under the same policy.
+    pub fn entitles_as(&self, other: &Self) -> bool {
+        self.policy.digest == other.policy.digest && self.approvers() == other.approvers()
+    }
+
+    /// Returns the command that has these people, and no others, approve from now on, as it was seen at a time: whoever lost a
+    /// right and has it again is entitled by another command than the first one.
+    pub fn command(&self, at: Timestamp) -> Command {
+        let repository = self.repository.0.to_string();
+        Command::Entitle {
+            key: key::of(["entitle", &repository, &at.to_string()]),
+            repository: Some(self.repository.to_repository()),
+            approvers: self.approvers(),
+            source: format!("{OWNERS}, {POLICY_PATH} and the collaborators at {}", self.commit),
+            policy: Some(self.policy.digest.clone()),
+        }
+    }
+
+    fn is_named(&self, id: u64) -> bool {
+        let users = &self.policy.approval.users;
+        let mut collaborators = self.collaborators.iter().filter(|one| self.is_enough(one));
+        users.iter().any(|user| u64::from(*user) == id)
+            || collaborators.any(|collaborator| collaborator.account.id == id)
+    }
+
+    fn is_enough(&self, collaborator: &Collaborator) -> bool {
+        self.policy.approval.permission.is_had_by(collaborator.permission)
+    }
+
+    fn owns(&self, id: u64, changed: &ChangedPaths) -> bool {
+        let paths = changed.paths.iter().map(String::as_str);
+        let root = changed.is_cut_off.then_some(OWNERS);
+        let owners = self.owners.approvers_of_all(paths.chain(root));
+        let mut accounts = owners.iter().filter_map(|login| self.accounts.get(login));
+        accounts.any(|account| account.id == id)
+    }
+}
+
+async fn read_owners(
+    github: &dyn GitHub,
+    repository: RepositoryId,
+    commit: &CommitSha,
+) -> Result<Owners, EntitlementError> {
+    let mut owners = Owners::default();
+    if let Some(aliases) = github.file(repository, ALIASES, commit).await? {
+        owners.add_aliases(&aliases)?;
+    }
+    let paths = github.paths_named(repository, OWNERS, commit).await?;
+    if paths.len() > MOST_OWNERS_FILES {
+        return Err(EntitlementError::TooManyOwners(paths.len()));
+    }
+    for path in paths {
+        let text = github.file(repository, &path, commit).await?;
+        let folder = path.strip_suffix(OWNERS).unwrap_or(&path);
+        owners.add(folder, text.as_deref().unwrap_or_default())?;
+    }
+    Ok(owners)
+}
+
+/// Returns who has the logins now. A login that nobody has entitles nobody.
+async fn accounts(
+    github: &dyn GitHub,
+    owners: &Owners,
+) -> Result<BTreeMap<Login, Account>, EntitlementError> {
+    let mut accounts = BTreeMap::new();
+    for login in owners.all_approvers() {
+        if let Some(account) = github.account(login.as_str()).await? {
+            accounts.insert(login, account);
+        }
+    }
+    Ok(accounts)
+}

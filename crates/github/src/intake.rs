@@ -1,0 +1,216 @@
+//! From what GitHub says to commands of the scheduler.
+//!
+//! A delivery, a poll and a sweep are reasons to look at a pull request; what counts is what the look shows. Nothing here decides what
+//! may run: who is entitled is told to the scheduler, and every approval is judged there once more.
+
+mod approve;
+mod deliveries;
+mod error;
+mod requests;
+mod wishes;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use blueproof_core::{
+    domain::{Actor, PullRequest, QueueName, RunRequest},
+    ports::{Clock, Command, StoreClient},
+};
+
+pub use approve::{ApprovalProblem, ApprovalRequest, PushPending};
+pub use deliveries::{Handled, Ignored, Pushes};
+pub use error::IntakeError;
+pub use wishes::Answer;
+
+use crate::{
+    api::{GitHub, RepositoryId},
+    entitlement::Entitlement,
+    observed::{Observation, Observed},
+    payload::PullRequestInfo,
+    plan::{HeadBlueprints, Plan, Planned},
+};
+
+/// What an intake works with.
+#[derive(Clone)]
+pub struct IntakePorts {
+    /// GitHub.
+    pub github: Arc<dyn GitHub>,
+    /// Where commands are left.
+    pub store: Arc<dyn StoreClient>,
+    /// What there is at a commit.
+    pub blueprints: Arc<dyn HeadBlueprints>,
+    /// Our time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// What an admin sets.
+#[derive(Debug, Clone)]
+pub struct IntakeSettings {
+    /// The number of our GitHub App: buttons of another's check runs are none of ours. Without one there are no buttons.
+    pub app: Option<u64>,
+    /// The queue that runs of pull requests wait in.
+    pub queue: QueueName,
+}
+
+/// Tells the scheduler how GitHub stands. One at a time does.
+pub struct Intake {
+    ports: IntakePorts,
+    settings: IntakeSettings,
+    observed: Observed,
+    entitlements: BTreeMap<RepositoryId, Entitlement>,
+}
+
+impl Intake {
+    /// Returns an intake that has seen nothing yet.
+    pub fn new(ports: IntakePorts, settings: IntakeSettings) -> Self {
+        Self {
+            ports,
+            settings,
+            observed: Observed::default(),
+            entitlements: BTreeMap::new(),
+        }
+    }
+
+    /// Looks at every open pull request of a repository, and at who may approve there: at the start, and now and then, for what a
+    /// lost webhook has missed. It may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that failed. What was looked at before it is told.
+    pub async fn sweep(&mut self, repository: RepositoryId) -> Result<(), IntakeError> {
+        self.entitle(repository).await?;
+        for info in self.ports.github.open_pull_requests(repository).await? {
+            let number = info.number;
+            self.take_in(repository, info).await?;
+            self.ask_for_runs(repository, number).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at a pull request, and asks for the runs that it needs. It may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// Something could not be read or left. It is safe to look again.
+    pub async fn look(&mut self, repository: RepositoryId, number: u64) -> Result<(), IntakeError> {
+        self.look_at_head(repository, number).await?;
+        self.ask_for_runs(repository, number).await
+    }
+
+    /// Reads who may approve what a repository has, and tells the scheduler where it is another than before.
+    ///
+    /// # Errors
+    ///
+    /// It could not be read. Who was entitled before stays so.
+    pub async fn entitle(&mut self, repository: RepositoryId) -> Result<&Entitlement, IntakeError> {
+        let before = self.entitlements.get(&repository);
+        let entitlement = Entitlement::read(&*self.ports.github, repository).await?;
+        let is_new = before.is_none_or(|before| !before.entitles_as(&entitlement));
+        if is_new {
+            let command = entitlement.command(self.ports.clock.now());
+            self.submit(command).await?;
+        }
+        self.entitlements.insert(repository, entitlement);
+        Ok(&self.entitlements[&repository])
+    }
+
+    /// Reads who may approve what a repository has, unless that is known.
+    async fn know_who_may(&mut self, repository: RepositoryId) -> Result<(), IntakeError> {
+        if !self.entitlements.contains_key(&repository) {
+            self.entitle(repository).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at which head, base and state a pull request has.
+    async fn look_at_head(&mut self, repository: RepositoryId, number: u64) -> Result<(), IntakeError> {
+        let info = self.ports.github.pull_request(repository, number).await?;
+        self.take_in(repository, info).await
+    }
+
+    /// Tells the scheduler what was seen of a pull request, where it is another than before.
+    async fn take_in(&mut self, repository: RepositoryId, info: PullRequestInfo) -> Result<(), IntakeError> {
+        for command in self.observed.changes(repository, &info) {
+            self.submit(command).await?;
+        }
+        self.observed.note(repository, info);
+        Ok(())
+    }
+
+    async fn ask_for_runs(&mut self, repository: RepositoryId, number: u64) -> Result<(), IntakeError> {
+        let plan = self.plan(repository, number).await?;
+        for request in plan.runs {
+            self.ask_for(request).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns what a pull request needs as it was last seen: nothing where it is closed, or a draft.
+    async fn plan(&mut self, repository: RepositoryId, number: u64) -> Result<Plan, IntakeError> {
+        let Some(Observation { info, .. }) = self.observed.get(repository, number).cloned() else {
+            return Ok(Plan::default());
+        };
+        let is_wanted = self.is_open(repository, number) && info.draft != Some(true);
+        let Some(base) = info.base_ref().filter(|_| is_wanted) else {
+            return Ok(Plan::default());
+        };
+        self.know_who_may(repository).await?;
+        let github = &self.ports.github;
+        let of = github.repository(repository).await?;
+        let changed = github.changed_paths(repository, number).await?;
+        let blueprints = self.ports.blueprints.at(&of, &info.head.sha).await?;
+        let planned = Planned {
+            repository,
+            info: &info,
+            base,
+            changed: &changed,
+            policy: &self.entitlements[&repository].policy,
+            queue: &self.settings.queue,
+        };
+        Ok(planned.plan(blueprints))
+    }
+
+    /// Asks for a run, once for the same content. Where that was superseded and is the head again, it is tried again.
+    async fn ask_for(&self, request: RunRequest) -> Result<(), IntakeError> {
+        match self.ports.store.run_of(&request.key).await? {
+            None => {
+                let request = Box::new(request);
+                self.submit(Command::Run { request }).await
+            }
+            Some(view) => match requests::again(&view, &request) {
+                Some(command) => self.submit(command).await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn is_open(&self, repository: RepositoryId, number: u64) -> bool {
+        let known = self.observed.get(repository, number);
+        known.is_some_and(Observation::is_open)
+    }
+
+    /// Leaves a command. One whose key was used is the same wish, worked on once more after a crash, at another time.
+    async fn submit(&self, command: Command) -> Result<(), IntakeError> {
+        let now = self.ports.clock.now();
+        match self.ports.store.submit(now, command).await {
+            Err(error) if error.is_key_reused() => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    /// Returns whether somebody may end or hold what a pull request has: whoever opened it, or may approve something there.
+    fn may_stop(&self, repository: RepositoryId, number: u64, who: &Actor) -> bool {
+        let known = self.observed.get(repository, number);
+        let author = known.and_then(|known| known.info.user.as_ref());
+        let entitlement = self.entitlements.get(&repository);
+        author.is_some_and(|author| author.to_actor() == *who)
+            || entitlement.is_some_and(|entitlement| entitlement.approvers().contains(who))
+    }
+}
+
+/// Returns a pull request as the rest of blueproof knows it.
+fn pull_request(repository: RepositoryId, number: u64) -> PullRequest {
+    PullRequest {
+        repository: repository.to_repository(),
+        number,
+    }
+}

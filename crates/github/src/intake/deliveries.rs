@@ -1,0 +1,356 @@
+//! What is done about a delivery.
+
+use std::collections::BTreeSet;
+
+use blueproof_core::{
+    domain::{RequestKey, RunId},
+    ports::Command,
+    view::RunView,
+};
+
+use super::{
+    Answer, ApprovalProblem, ApprovalRequest, Intake, IntakeError, approve::PushPending, wishes::Wish,
+};
+use crate::{
+    api::{CheckAction, Reaction, RepositoryId},
+    comment::{self, CommentCommand, TestCommand},
+    key,
+    payload::{
+        CheckRunAction, CheckRunEvent, CommentAction, IssueCommentEvent, Payload, PullRequestAction,
+        PullRequestEvent, RepositoryInfo,
+    },
+    webhook::DeliveryId,
+};
+
+/// What came of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Handled {
+    /// It was a reason to look, and that was done.
+    Looked,
+    /// Somebody asked for something: what came of each wish, in their order.
+    Answered(Vec<Result<(), Answer>>),
+    /// Nothing is to be done about it.
+    Ignored(Ignored),
+}
+
+/// Why nothing is to be done about a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ignored {
+    /// It is of a kind that we do not act on.
+    Event,
+    /// It is of a kind that we act on, but not of something that changes anything.
+    Action,
+    /// It is a comment on an issue, or without a command.
+    NoCommand,
+    /// A comment that was written by another than who sent it, or that is not as it was written.
+    NotAsWritten,
+    /// A button or check run of another App.
+    OtherApp,
+}
+
+/// The pull requests to which a push was received that is not worked on yet.
+#[derive(Debug, Clone, Default)]
+pub struct Pushes(BTreeSet<(RepositoryId, u64)>);
+
+impl Pushes {
+    /// Returns the pushes among payloads that are not worked on yet.
+    pub fn among<'a>(payloads: impl IntoIterator<Item = &'a Payload>) -> Self {
+        let pushed = payloads.into_iter().filter_map(|payload| match payload {
+            Payload::PullRequest(event) => {
+                Some((RepositoryId(event.repository.id), event.pull_request.number))
+            }
+            Payload::IssueComment(_)
+            | Payload::CheckRun(_)
+            | Payload::CheckSuite(_)
+            | Payload::Push(_)
+            | Payload::MergeGroup(_)
+            | Payload::WorkflowJob(_)
+            | Payload::Installation(_)
+            | Payload::InstallationRepositories(_)
+            | Payload::Repository(_)
+            | Payload::Ping
+            | Payload::Other => None,
+        });
+        Self(pushed.collect())
+    }
+
+    fn to(&self, repository: RepositoryId, number: u64) -> PushPending {
+        match self.0.contains(&(repository, number)) {
+            true => PushPending::Received,
+            false => PushPending::None,
+        }
+    }
+}
+
+impl Intake {
+    /// Does what a delivery asks for. `later` are the pushes that came after it. It may be repeated: what was done once is not done
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// Something could not be read or left. Where another attempt may help, the delivery is to be handled again.
+    pub async fn handle(
+        &mut self,
+        via: &DeliveryId,
+        payload: &Payload,
+        later: &Pushes,
+    ) -> Result<Handled, IntakeError> {
+        match payload {
+            Payload::PullRequest(event) => self.on_pull_request(event, later).await,
+            Payload::IssueComment(event) => self.on_comment(event, later).await,
+            Payload::CheckRun(event) => self.on_check_run(via, event).await,
+            Payload::Push(event) if event.is_to_default_branch() => {
+                self.entitle(id(&event.repository)).await?;
+                Ok(Handled::Looked)
+            }
+            Payload::Push(_) => Ok(Handled::Ignored(Ignored::Action)),
+            Payload::CheckSuite(_)
+            | Payload::MergeGroup(_)
+            | Payload::WorkflowJob(_)
+            | Payload::Installation(_)
+            | Payload::InstallationRepositories(_)
+            | Payload::Repository(_)
+            | Payload::Ping
+            | Payload::Other => Ok(Handled::Ignored(Ignored::Event)),
+        }
+    }
+
+    async fn on_pull_request(
+        &mut self,
+        event: &PullRequestEvent,
+        later: &Pushes,
+    ) -> Result<Handled, IntakeError> {
+        let (repository, number) = (id(&event.repository), event.pull_request.number);
+        self.take_in(repository, event.pull_request.clone()).await?;
+        self.look(repository, number).await?;
+        match event.action {
+            PullRequestAction::Labeled => self.on_label(event, later).await,
+            PullRequestAction::Opened
+            | PullRequestAction::Synchronize
+            | PullRequestAction::Edited
+            | PullRequestAction::Closed
+            | PullRequestAction::Reopened
+            | PullRequestAction::ReadyForReview
+            | PullRequestAction::ConvertedToDraft
+            | PullRequestAction::Unlabeled
+            | PullRequestAction::Other(_) => Ok(Handled::Looked),
+        }
+    }
+
+    /// A label approves the head that was there when it was put on, by the same rule as words without a commit.
+    async fn on_label(&mut self, event: &PullRequestEvent, later: &Pushes) -> Result<Handled, IntakeError> {
+        let (repository, info) = (id(&event.repository), &event.pull_request);
+        let approving = self.entitlements.get(&repository);
+        let approving = approving.and_then(|entitlement| entitlement.policy.approval.label.as_ref());
+        let is_it = approving.is_some() && event.label.as_ref().map(|label| &label.name) == approving;
+        if !is_it {
+            return Ok(Handled::Looked);
+        }
+        let now = self.observed.get(repository, info.number);
+        if let Some(now) = now.filter(|now| now.info.head.sha != info.head.sha) {
+            let problem = ApprovalProblem::HeadChanged(now.info.head.sha.clone());
+            return Ok(Handled::Answered(vec![Err(problem.into())]));
+        }
+        let asked = ApprovalRequest {
+            number: info.number,
+            by: event.sender.clone(),
+            head: None,
+            said_at: info.updated_at,
+            blueprints: Vec::new(),
+            profile: None,
+            key: label_key(repository, event),
+            push: later.to(repository, info.number),
+        };
+        let approved = self.approve(repository, &asked).await?;
+        Ok(Handled::Answered(vec![approved.map_err(Answer::from)]))
+    }
+
+    async fn on_comment(
+        &mut self,
+        event: &IssueCommentEvent,
+        later: &Pushes,
+    ) -> Result<Handled, IntakeError> {
+        if event.action != CommentAction::Created {
+            return Ok(Handled::Ignored(Ignored::Action));
+        }
+        let commands = comment::commands(event.comment.body.as_deref().unwrap_or_default());
+        if commands.is_empty() || !event.issue.is_pull_request() {
+            return Ok(Handled::Ignored(Ignored::NoCommand));
+        }
+        let is_of_sender = event
+            .comment
+            .user
+            .as_ref()
+            .is_some_and(|user| user.id == event.sender.id);
+        if !is_of_sender || !event.comment.is_unedited() || !event.sender.is_person() {
+            return Ok(Handled::Ignored(Ignored::NotAsWritten));
+        }
+        self.look(id(&event.repository), event.issue.number).await?;
+        self.know_who_may(id(&event.repository)).await?;
+        let mut answers = Vec::new();
+        for (place, command) in commands.into_iter().enumerate() {
+            answers.push(match command {
+                Ok(command) => self.on_command(event, place, command, later).await?,
+                Err(mistake) => Err(mistake.problem.into()),
+            });
+        }
+        self.acknowledge(event, &answers).await?;
+        Ok(Handled::Answered(answers))
+    }
+
+    async fn on_command(
+        &mut self,
+        event: &IssueCommentEvent,
+        place: usize,
+        command: CommentCommand,
+        later: &Pushes,
+    ) -> Result<Result<(), Answer>, IntakeError> {
+        let repository = id(&event.repository);
+        let comment = event.comment.id.to_string();
+        let wish = Wish {
+            repository,
+            number: event.issue.number,
+            by: &event.sender,
+            key: key::of(["comment", &repository.0.to_string(), &comment, &place.to_string()]),
+        };
+        match command {
+            CommentCommand::Test(TestCommand {
+                head,
+                blueprints,
+                profile,
+            }) => {
+                let asked = ApprovalRequest {
+                    number: wish.number,
+                    by: wish.by.clone(),
+                    head,
+                    said_at: event.comment.created_at,
+                    blueprints,
+                    profile,
+                    key: wish.key,
+                    push: later.to(repository, event.issue.number),
+                };
+                Ok(self.approve(repository, &asked).await?.map_err(Answer::from))
+            }
+            CommentCommand::Cancel { blueprints } => self.cancel(&wish, &blueprints).await,
+            CommentCommand::Retest { blueprints } => self.retest(&wish, &blueprints).await,
+            CommentCommand::Hold => {
+                self.hold(&wish, |key, target, by| Command::Hold { key, target, by })
+                    .await
+            }
+            CommentCommand::Resume => {
+                self.hold(&wish, |key, target, by| Command::Resume { key, target, by })
+                    .await
+            }
+            // The check runs say it; a look has just made sure that they do.
+            CommentCommand::Why => Ok(Ok(())),
+        }
+    }
+
+    async fn on_check_run(
+        &mut self,
+        via: &DeliveryId,
+        event: &CheckRunEvent,
+    ) -> Result<Handled, IntakeError> {
+        let action = match event.action {
+            CheckRunAction::RequestedAction => event.requested_action.as_ref(),
+            CheckRunAction::Rerequested => None,
+            CheckRunAction::Created | CheckRunAction::Completed | CheckRunAction::Other(_) => {
+                return Ok(Handled::Ignored(Ignored::Action));
+            }
+        };
+        let of = event.check_run.app.map(|app| app.id);
+        if of.is_none() || of != self.settings.app {
+            return Ok(Handled::Ignored(Ignored::OtherApp));
+        }
+        let action = action.map_or(Ok(CheckAction::Retry), |action| action.identifier.parse());
+        let (Ok(action), Some(view)) = (action, self.run_of_check(event).await?) else {
+            return Ok(Handled::Answered(vec![Err(Answer::NoRun)]));
+        };
+        let answer = self.on_button(via, event, action, &view).await?;
+        Ok(Handled::Answered(vec![answer]))
+    }
+
+    async fn on_button(
+        &mut self,
+        via: &DeliveryId,
+        event: &CheckRunEvent,
+        action: CheckAction,
+        view: &RunView,
+    ) -> Result<Result<(), Answer>, IntakeError> {
+        let repository = id(&event.repository);
+        let Some(number) = view.subject.pull_request else {
+            return Ok(Err(Answer::NoRun));
+        };
+        self.look_at_head(repository, number).await?;
+        self.know_who_may(repository).await?;
+        let wish = Wish {
+            repository,
+            number,
+            by: &event.sender,
+            key: key::of(["button", via.as_str()]),
+        };
+        match action {
+            CheckAction::Approve => {
+                let asked = ApprovalRequest {
+                    number,
+                    by: event.sender.clone(),
+                    head: Some(event.check_run.head_sha.clone()),
+                    said_at: self.ports.clock.now(),
+                    blueprints: vec![view.subject.blueprint.clone()],
+                    profile: view.subject.profile.clone(),
+                    key: wish.key,
+                    push: PushPending::None,
+                };
+                Ok(self.approve(repository, &asked).await?.map_err(Answer::from))
+            }
+            CheckAction::Retry => self.retry(&wish, view).await,
+            CheckAction::Cancel => self.stop(&wish, view).await,
+        }
+    }
+
+    /// Returns the run that a check run of ours is of, where it is of the repository and commit that the delivery names.
+    async fn run_of_check(&self, event: &CheckRunEvent) -> Result<Option<RunView>, IntakeError> {
+        let named = event.check_run.external_id.as_deref().and_then(run_id);
+        let Some(run) = named else {
+            return Ok(None);
+        };
+        let view = self.ports.store.run(run).await?;
+        Ok(view.filter(|view| {
+            view.subject.repository == event.repository.to_repository()
+                && view.subject.head == event.check_run.head_sha.to_head()
+        }))
+    }
+
+    /// Answers a comment without a word: whoever follows the pull request gets no mail of it.
+    async fn acknowledge(
+        &self,
+        event: &IssueCommentEvent,
+        answers: &[Result<(), Answer>],
+    ) -> Result<(), IntakeError> {
+        let reaction = match answers.iter().all(Result::is_ok) {
+            true => Reaction::Rocket,
+            false => Reaction::Confused,
+        };
+        let github = &self.ports.github;
+        Ok(github
+            .react(id(&event.repository), event.comment.id, reaction)
+            .await?)
+    }
+}
+
+/// Returns the key of what a label asks for. A label has no number: it is told from others by when, where and by whom it was put on.
+fn label_key(repository: RepositoryId, event: &PullRequestEvent) -> RequestKey {
+    let info = &event.pull_request;
+    let numbers = [repository.0, info.number, event.sender.id].map(|number| number.to_string());
+    let [repository, number, sender] = &numbers;
+    key::of(["label", repository, number, sender, &info.updated_at.to_string()])
+}
+
+fn id(repository: &RepositoryInfo) -> RepositoryId {
+    RepositoryId(repository.id)
+}
+
+/// Returns the run that a check run's `external_id` names: what stands before its first `/`.
+fn run_id(external_id: &str) -> Option<RunId> {
+    external_id.split('/').next()?.parse().ok()
+}

@@ -1,0 +1,151 @@
+//! What people ask for beside an approval: that something ends, goes on, or is tried again.
+
+use blueproof_core::{
+    approval::HoldTarget,
+    domain::{Actor, BlueprintName, Ending, RequestKey, RunId, RunState},
+    event::StopMode,
+    ports::Command,
+    view::RunView,
+};
+
+use super::{ApprovalProblem, Intake, IntakeError, pull_request};
+use crate::{api::RepositoryId, comment::CommentProblem, key, payload::Account};
+
+/// The most runs that are looked at: those of heads long gone are not.
+const RUNS_LOOKED_AT: usize = 1000;
+
+/// Why a wish was not fulfilled, as it is told to whoever had it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Answer {
+    /// The line is no command.
+    #[error(transparent)]
+    Comment(#[from] CommentProblem),
+    /// The word approves nothing.
+    #[error(transparent)]
+    Approval(#[from] ApprovalProblem),
+    /// They may not.
+    #[error("only whoever opened the pull request, or may approve it, can do this")]
+    MayNot,
+    /// There is no such run.
+    #[error("there is no run that this is about")]
+    NoRun,
+}
+
+/// Somebody's wish, and by what it came.
+pub(super) struct Wish<'a> {
+    pub(super) repository: RepositoryId,
+    pub(super) number: u64,
+    pub(super) by: &'a Account,
+    pub(super) key: RequestKey,
+}
+
+impl Intake {
+    pub(super) async fn cancel(
+        &self,
+        wish: &Wish<'_>,
+        named: &[BlueprintName],
+    ) -> Result<Result<(), Answer>, IntakeError> {
+        let is_open = |view: &RunView| !matches!(view.state, RunState::Ended(_));
+        self.of_each(wish, named, is_open, async |wish, view| {
+            self.stop(wish, view).await
+        })
+        .await
+    }
+
+    pub(super) async fn retest(
+        &self,
+        wish: &Wish<'_>,
+        named: &[BlueprintName],
+    ) -> Result<Result<(), Answer>, IntakeError> {
+        let head = self.observed.get(wish.repository, wish.number);
+        let head = head.map(|known| known.info.head.sha.to_head());
+        let is_ended = |view: &RunView| {
+            let has_not_passed = matches!(view.state, RunState::Ended(ending) if ending != Ending::Passed);
+            Some(&view.subject.head) == head.as_ref() && (has_not_passed || !named.is_empty())
+        };
+        self.of_each(wish, named, is_ended, async |wish, view| {
+            self.retry(wish, view).await
+        })
+        .await
+    }
+
+    /// Does something with each run of the wish's pull request that is meant.
+    async fn of_each(
+        &self,
+        wish: &Wish<'_>,
+        named: &[BlueprintName],
+        is_meant: impl Fn(&RunView) -> bool,
+        act: impl AsyncFn(&Wish<'_>, &RunView) -> Result<Result<(), Answer>, IntakeError>,
+    ) -> Result<Result<(), Answer>, IntakeError> {
+        let runs = self.ports.store.runs(RUNS_LOOKED_AT).await?;
+        let of = pull_request(wish.repository, wish.number);
+        let meant = runs.iter().filter(|view| {
+            let is_named = named.is_empty() || named.contains(&view.subject.blueprint);
+            view.subject.of_pull_request().as_ref() == Some(&of) && is_named && is_meant(view)
+        });
+        let mut answer = Err(Answer::NoRun);
+        for view in meant {
+            answer = act(wish, view).await?;
+            if answer.is_err() {
+                break;
+            }
+        }
+        Ok(answer)
+    }
+
+    pub(super) async fn stop(
+        &self,
+        wish: &Wish<'_>,
+        view: &RunView,
+    ) -> Result<Result<(), Answer>, IntakeError> {
+        if !self.may_stop(wish.repository, wish.number, &wish.by.to_actor()) {
+            return Ok(Err(Answer::MayNot));
+        }
+        self.submit(Command::Cancel {
+            key: wish.key_of(view.id),
+            run: view.id,
+            by: wish.by.to_actor(),
+            how: StopMode::Terminate,
+        })
+        .await?;
+        Ok(Ok(()))
+    }
+
+    /// Has a run tried again. Whether its approval still counts is judged when it is to start.
+    pub(super) async fn retry(
+        &self,
+        wish: &Wish<'_>,
+        view: &RunView,
+    ) -> Result<Result<(), Answer>, IntakeError> {
+        if !self.may_stop(wish.repository, wish.number, &wish.by.to_actor()) {
+            return Ok(Err(Answer::MayNot));
+        }
+        self.submit(Command::Retry {
+            key: wish.key_of(view.id),
+            run: view.id,
+            by: wish.by.to_actor(),
+        })
+        .await?;
+        Ok(Ok(()))
+    }
+
+    pub(super) async fn hold(
+        &self,
+        wish: &Wish<'_>,
+        command: fn(RequestKey, HoldTarget, Actor) -> Command,
+    ) -> Result<Result<(), Answer>, IntakeError> {
+        let by = wish.by.to_actor();
+        if !self.may_stop(wish.repository, wish.number, &by) {
+            return Ok(Err(Answer::MayNot));
+        }
+        let target = HoldTarget::PullRequest(pull_request(wish.repository, wish.number));
+        self.submit(command(wish.key.clone(), target, by)).await?;
+        Ok(Ok(()))
+    }
+}
+
+impl Wish<'_> {
+    fn key_of(&self, run: RunId) -> RequestKey {
+        key::of([self.key.0.as_str(), &run.to_string()])
+    }
+}

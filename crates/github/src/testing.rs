@@ -1,0 +1,406 @@
+//! A GitHub in memory: repositories, pull requests, comments and check runs, with a clock of its own.
+//!
+//! A test acts on it as people do, and then looks at what stands on the pull request. What people do is also told as GitHub
+//! delivers it: [`FakeGitHub::take_deliveries`] returns the payloads, as JSON, in their order; a test may lose, repeat and swap them.
+
+mod payloads;
+mod port;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    api::{
+        ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, Permission, Reaction, RepositoryId,
+    },
+    payload::{
+        Account, AccountKind, Branch, CheckRun, CheckRunAction, Comment, CommitSha, PullRequestInfo,
+        PullRequestState, RepositoryInfo,
+    },
+    webhook::EventName,
+};
+
+/// When the fake's clock begins.
+const BEGINNING: i64 = 1_800_000_000;
+
+/// A GitHub in memory.
+#[derive(Debug)]
+pub struct FakeGitHub {
+    state: Mutex<State>,
+    app: u64,
+}
+
+/// A delivery as GitHub would send it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FakeDelivery {
+    /// The kind of event.
+    pub event: EventName,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct State {
+    now: Timestamp,
+    next_id: u64,
+    accounts: BTreeMap<String, Account>,
+    repositories: BTreeMap<RepositoryId, FakeRepository>,
+    deliveries: Vec<FakeDelivery>,
+    /// The calls that fail, by their numbers.
+    failing: BTreeMap<u64, ApiError>,
+    n_calls: u64,
+}
+
+#[derive(Debug)]
+struct FakeRepository {
+    info: RepositoryInfo,
+    branches: BTreeMap<String, CommitSha>,
+    files: BTreeMap<CommitSha, BTreeMap<String, String>>,
+    pull_requests: BTreeMap<u64, FakePullRequest>,
+    collaborators: Vec<Collaborator>,
+    comments: BTreeMap<u64, FakeComment>,
+    check_runs: BTreeMap<CheckRunId, FakeCheckRun>,
+}
+
+#[derive(Debug)]
+struct FakePullRequest {
+    info: PullRequestInfo,
+    changed: ChangedPaths,
+}
+
+#[derive(Debug)]
+struct FakeComment {
+    number: u64,
+    comment: Comment,
+    reactions: Vec<Reaction>,
+}
+
+#[derive(Debug, Clone)]
+struct FakeCheckRun {
+    head: CommitSha,
+    output: CheckOutput,
+}
+
+impl FakeGitHub {
+    /// Returns a GitHub without repositories, on which our App has this number.
+    pub fn new(app: u64) -> Self {
+        let state = State {
+            now: Timestamp::from_second(BEGINNING).expect("a time"),
+            next_id: 1000,
+            accounts: BTreeMap::new(),
+            repositories: BTreeMap::new(),
+            deliveries: Vec::new(),
+            failing: BTreeMap::new(),
+            n_calls: 0,
+        };
+        Self {
+            state: Mutex::new(state),
+            app,
+        }
+    }
+
+    /// Makes an account.
+    pub fn add_account(&self, id: u64, login: &str, kind: AccountKind) -> Account {
+        let account = Account {
+            id,
+            login: login.into(),
+            kind,
+        };
+        let key = login.to_ascii_lowercase();
+        self.lock().accounts.insert(key, account.clone());
+        account
+    }
+
+    /// Gives an account another login. Whoever makes an account with the old one has that from then on.
+    pub fn rename_account(&self, from: &str, to: &str) {
+        let mut state = self.lock();
+        let account = state
+            .accounts
+            .remove(&from.to_ascii_lowercase())
+            .expect("it is there");
+        let renamed = Account {
+            login: to.into(),
+            ..account
+        };
+        state.accounts.insert(to.to_ascii_lowercase(), renamed);
+    }
+
+    /// Makes a repository whose default branch, `main`, has these files.
+    pub fn add_repository(&self, id: RepositoryId, full_name: &str, files: &[(&str, &str)]) {
+        let repository = FakeRepository {
+            info: RepositoryInfo {
+                id: id.0,
+                full_name: full_name.into(),
+                default_branch: Some("main".into()),
+            },
+            branches: BTreeMap::new(),
+            files: BTreeMap::new(),
+            pull_requests: BTreeMap::new(),
+            collaborators: Vec::new(),
+            comments: BTreeMap::new(),
+            check_runs: BTreeMap::new(),
+        };
+        self.lock().repositories.insert(id, repository);
+        self.push_to_main(id, files);
+    }
+
+    /// Replaces the files of the default branch, which is told.
+    pub fn push_to_main(&self, id: RepositoryId, files: &[(&str, &str)]) {
+        let mut state = self.lock();
+        let commit = state.new_commit();
+        let repository = state.repository(id);
+        let files = files.iter().map(|(path, text)| ((*path).into(), (*text).into()));
+        repository.files.insert(commit.clone(), files.collect());
+        repository.branches.insert("main".into(), commit.clone());
+        let body = payloads::push(&repository.info, &commit);
+        state.deliver("push", &body);
+    }
+
+    /// Gives an account a permission in a repository, or takes it away.
+    pub fn set_permission(&self, id: RepositoryId, account: &Account, permission: Permission) {
+        let mut state = self.lock();
+        let collaborators = &mut state.repository(id).collaborators;
+        collaborators.retain(|one| one.account.id != account.id);
+        if permission != Permission::None {
+            collaborators.push(Collaborator {
+                account: account.clone(),
+                permission,
+            });
+        }
+    }
+
+    /// Opens a pull request that changes these paths.
+    pub fn open(&self, id: RepositoryId, author: &Account, paths: &[&str]) -> u64 {
+        let mut state = self.lock();
+        let (number, head, now) = (state.new_id(), state.new_commit(), state.now);
+        let branch = |name: &str, sha| Branch {
+            name: name.into(),
+            sha,
+            repo: None,
+        };
+        let info = PullRequestInfo {
+            number,
+            state: PullRequestState::Open,
+            draft: Some(false),
+            user: Some(author.clone()),
+            head: branch("topic", head),
+            base: Branch {
+                name: "main".into(),
+                sha: String::new(),
+                repo: None,
+            },
+            updated_at: now,
+            labels: Vec::new(),
+        };
+        let changed = ChangedPaths {
+            paths: paths
+                .iter()
+                .map(|&path| path.into())
+                .collect::<BTreeSet<String>>(),
+            is_cut_off: false,
+        };
+        let pull_requests = &mut state.repository(id).pull_requests;
+        pull_requests.insert(number, FakePullRequest { info, changed });
+        state.deliver_pull_request(id, number, "opened", author, None);
+        number
+    }
+
+    /// Pushes another commit to a pull request, and returns it.
+    pub fn push(&self, id: RepositoryId, number: u64, by: &Account) -> CommitSha {
+        let mut state = self.lock();
+        let commit = state.new_commit();
+        state.change(id, number, |info| info.head.sha = commit.clone());
+        state.deliver_pull_request(id, number, "synchronize", by, None);
+        commit
+    }
+
+    /// Pushes a commit that the pull request had before.
+    pub fn push_back(&self, id: RepositoryId, number: u64, by: &Account, commit: &CommitSha) {
+        let mut state = self.lock();
+        state.change(id, number, |info| info.head.sha = commit.clone());
+        state.deliver_pull_request(id, number, "synchronize", by, None);
+    }
+
+    /// Has a pull request be merged into another branch.
+    pub fn change_base(&self, id: RepositoryId, number: u64, by: &Account, base: &str) {
+        let mut state = self.lock();
+        state.change(id, number, |info| info.base.name = base.into());
+        state.deliver_pull_request(id, number, "edited", by, None);
+    }
+
+    /// Closes a pull request.
+    pub fn close(&self, id: RepositoryId, number: u64, by: &Account) {
+        let mut state = self.lock();
+        state.change(id, number, |info| info.state = PullRequestState::Closed);
+        state.deliver_pull_request(id, number, "closed", by, None);
+    }
+
+    /// Puts a label on a pull request.
+    pub fn label(&self, id: RepositoryId, number: u64, by: &Account, label: &str) {
+        let mut state = self.lock();
+        state.change(id, number, |_| {});
+        state.deliver_pull_request(id, number, "labeled", by, Some(label));
+    }
+
+    /// Comments on a pull request, and returns the comment's number.
+    pub fn comment(&self, id: RepositoryId, number: u64, by: &Account, markdown: &str) -> u64 {
+        let mut state = self.lock();
+        let comment = state.add_comment(id, number, by, markdown);
+        // GitHub takes a comment for a change of the pull request.
+        state.change(id, number, |_| {});
+        state.deliver_comment(id, comment, "created", by);
+        comment
+    }
+
+    /// Changes the text of a comment, and tells that somebody did.
+    pub fn edit_comment(&self, id: RepositoryId, comment: u64, by: &Account, markdown: &str) {
+        let mut state = self.lock();
+        let now = state.now;
+        let known = state
+            .repository(id)
+            .comments
+            .get_mut(&comment)
+            .expect("it is there");
+        known.comment.body = Some(markdown.into());
+        known.comment.updated_at = now;
+        state.deliver_comment(id, comment, "edited", by);
+    }
+
+    /// Presses a button of a check run, or asks for it once more.
+    pub fn press(&self, id: RepositoryId, check: &CheckRun, by: &Account, identifier: Option<&str>) {
+        let mut state = self.lock();
+        let action = match identifier {
+            Some(_) => CheckRunAction::RequestedAction,
+            None => CheckRunAction::Rerequested,
+        };
+        let body = payloads::check_run(&state.repository(id).info, check, by, action, identifier);
+        state.deliver("check_run", &body);
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, by: SignedDuration) {
+        self.lock().now += by;
+    }
+
+    /// Lets a call fail, whichever it is, after so many others.
+    pub fn fail_call(&self, after: u64, error: ApiError) {
+        let mut state = self.lock();
+        let nth = state.n_calls + after;
+        state.failing.insert(nth, error);
+    }
+
+    /// Returns what was told since this was last asked, in its order.
+    pub fn take_deliveries(&self) -> Vec<FakeDelivery> {
+        std::mem::take(&mut self.lock().deliveries)
+    }
+
+    /// Returns the head that a pull request has.
+    pub fn head(&self, id: RepositoryId, number: u64) -> CommitSha {
+        let mut state = self.lock();
+        state.pull_request(id, number).info.head.sha.clone()
+    }
+
+    /// Returns the reactions of a comment.
+    pub fn reactions(&self, id: RepositoryId, comment: u64) -> Vec<Reaction> {
+        self.lock().repository(id).comments[&comment].reactions.clone()
+    }
+
+    /// Returns the check runs of a commit, the first one first.
+    pub fn checks(&self, id: RepositoryId, head: &CommitSha) -> Vec<CheckOutput> {
+        let mut state = self.lock();
+        let checks = state.repository(id).check_runs.values();
+        let of_head = checks.filter(|check| check.head == *head);
+        of_head.map(|check| check.output.clone()).collect()
+    }
+
+    /// Returns how many calls there were.
+    pub fn n_calls(&self) -> u64 {
+        self.lock().n_calls
+    }
+
+    /// Returns the number of our App.
+    pub fn app(&self) -> u64 {
+        self.app
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    fn new_commit(&mut self) -> CommitSha {
+        let digits = format!("{:040x}", self.new_id());
+        digits.parse().expect("40 digits")
+    }
+
+    fn repository(&mut self, id: RepositoryId) -> &mut FakeRepository {
+        self.repositories.get_mut(&id).expect("the repository is there")
+    }
+
+    fn pull_request(&mut self, id: RepositoryId, number: u64) -> &mut FakePullRequest {
+        let pull_requests = &mut self.repository(id).pull_requests;
+        pull_requests.get_mut(&number).expect("the pull request is there")
+    }
+
+    fn change(&mut self, id: RepositoryId, number: u64, change: impl FnOnce(&mut PullRequestInfo)) {
+        let now = self.now;
+        let info = &mut self.pull_request(id, number).info;
+        change(info);
+        info.updated_at = now;
+    }
+
+    fn add_comment(&mut self, id: RepositoryId, number: u64, by: &Account, markdown: &str) -> u64 {
+        let (comment, now) = (self.new_id(), self.now);
+        let comment_of = FakeComment {
+            number,
+            comment: Comment {
+                id: comment,
+                body: Some(markdown.into()),
+                user: Some(by.clone()),
+                created_at: now,
+                updated_at: now,
+            },
+            reactions: Vec::new(),
+        };
+        self.repository(id).comments.insert(comment, comment_of);
+        comment
+    }
+
+    fn deliver_pull_request(
+        &mut self,
+        id: RepositoryId,
+        number: u64,
+        action: &str,
+        by: &Account,
+        label: Option<&str>,
+    ) {
+        let repository = self.repository(id).info.clone();
+        let info = self.pull_request(id, number).info.clone();
+        let body = payloads::pull_request(&repository, &info, action, by, label);
+        self.deliver("pull_request", &body);
+    }
+
+    fn deliver_comment(&mut self, id: RepositoryId, comment: u64, action: &str, by: &Account) {
+        let repository = self.repository(id);
+        let known = &repository.comments[&comment];
+        let body = payloads::comment(&repository.info, known.number, &known.comment, action, by);
+        self.deliver("issue_comment", &body);
+    }
+
+    fn deliver(&mut self, event: &str, body: &serde_json::Value) {
+        self.deliveries.push(FakeDelivery {
+            event: event.parse().expect("a name of an event"),
+            body: serde_json::to_vec(body).expect("plain data"),
+        });
+    }
+}

@@ -1,0 +1,210 @@
+//! The fake as it is asked through the port.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::{FakeCheckRun, FakeGitHub, State};
+use crate::{
+    api::{
+        ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, ExistingCheckRun, GitHub,
+        IssueComment, Reaction, RepositoryId,
+    },
+    payload::{Account, Comment, CommitSha, PullRequestInfo, PullRequestState, RepositoryInfo},
+};
+
+impl FakeGitHub {
+    /// Answers a call, unless it is to fail.
+    fn answer<T>(&self, doing: &str, answer: impl FnOnce(&mut State) -> Option<T>) -> Result<T, ApiError> {
+        let mut state = self.lock();
+        let nth = state.n_calls;
+        state.n_calls += 1;
+        if let Some(error) = state.failing.remove(&nth) {
+            return Err(error);
+        }
+        answer(&mut state).ok_or_else(|| not_found(doing))
+    }
+}
+
+fn not_found(doing: &str) -> ApiError {
+    ApiError {
+        status: Some(404),
+        ..ApiError::never(doing)
+    }
+}
+
+#[async_trait]
+impl GitHub for FakeGitHub {
+    async fn repository(&self, id: RepositoryId) -> Result<RepositoryInfo, ApiError> {
+        self.answer("read a repository", |state| {
+            Some(state.repositories.get(&id)?.info.clone())
+        })
+    }
+
+    async fn pull_request(&self, id: RepositoryId, number: u64) -> Result<PullRequestInfo, ApiError> {
+        self.answer("read a pull request", |state| {
+            let pull_requests = &state.repositories.get(&id)?.pull_requests;
+            Some(pull_requests.get(&number)?.info.clone())
+        })
+    }
+
+    async fn open_pull_requests(&self, id: RepositoryId) -> Result<Vec<PullRequestInfo>, ApiError> {
+        self.answer("list the open pull requests", |state| {
+            let all = state.repositories.get(&id)?.pull_requests.values();
+            let open = all.filter(|one| one.info.state == PullRequestState::Open);
+            Some(open.map(|one| one.info.clone()).collect())
+        })
+    }
+
+    async fn changed_paths(&self, id: RepositoryId, number: u64) -> Result<ChangedPaths, ApiError> {
+        self.answer("list the changed files", |state| {
+            let pull_requests = &state.repositories.get(&id)?.pull_requests;
+            Some(pull_requests.get(&number)?.changed.clone())
+        })
+    }
+
+    async fn comments_since(
+        &self,
+        id: RepositoryId,
+        since: Timestamp,
+    ) -> Result<Vec<IssueComment>, ApiError> {
+        self.answer("list comments", |state| {
+            let all = state.repositories.get(&id)?.comments.values();
+            let changed = all.filter(|one| one.comment.updated_at >= since);
+            let told = changed.map(|one| IssueComment {
+                number: one.number,
+                comment: one.comment.clone(),
+            });
+            Some(told.collect())
+        })
+    }
+
+    async fn branch(&self, id: RepositoryId, name: &str) -> Result<CommitSha, ApiError> {
+        self.answer("read a branch", |state| {
+            state.repositories.get(&id)?.branches.get(name).cloned()
+        })
+    }
+
+    async fn file(&self, id: RepositoryId, path: &str, at: &CommitSha) -> Result<Option<String>, ApiError> {
+        self.answer("read a file", |state| {
+            Some(state.repositories.get(&id)?.files.get(at)?.get(path).cloned())
+        })
+    }
+
+    async fn paths_named(
+        &self,
+        id: RepositoryId,
+        name: &str,
+        at: &CommitSha,
+    ) -> Result<Vec<String>, ApiError> {
+        self.answer("list files", |state| {
+            let paths = state.repositories.get(&id)?.files.get(at)?.keys();
+            let named = paths.filter(|path| path.rsplit('/').next() == Some(name));
+            Some(named.cloned().collect())
+        })
+    }
+
+    async fn account(&self, login: &str) -> Result<Option<Account>, ApiError> {
+        self.answer("read an account", |state| {
+            Some(state.accounts.get(&login.to_ascii_lowercase()).cloned())
+        })
+    }
+
+    async fn collaborators(&self, id: RepositoryId) -> Result<Vec<Collaborator>, ApiError> {
+        self.answer("list collaborators", |state| {
+            Some(state.repositories.get(&id)?.collaborators.clone())
+        })
+    }
+
+    async fn check_runs(
+        &self,
+        id: RepositoryId,
+        head: &CommitSha,
+    ) -> Result<Vec<ExistingCheckRun>, ApiError> {
+        self.answer("list check runs", |state| {
+            let all = state.repositories.get(&id)?.check_runs.iter();
+            let of_head = all.filter(|(_, check)| check.head == *head);
+            let told = of_head.map(|(id, check)| ExistingCheckRun {
+                id: *id,
+                name: check.output.name.clone(),
+                external_id: check.output.external_id.clone(),
+            });
+            Some(told.collect())
+        })
+    }
+
+    async fn create_check_run(
+        &self,
+        id: RepositoryId,
+        head: &CommitSha,
+        check: &CheckOutput,
+    ) -> Result<CheckRunId, ApiError> {
+        self.answer("make a check run", |state| {
+            let number = CheckRunId(state.new_id());
+            let made = FakeCheckRun {
+                head: head.clone(),
+                output: check.clone(),
+            };
+            state.repositories.get_mut(&id)?.check_runs.insert(number, made);
+            Some(number)
+        })
+    }
+
+    async fn update_check_run(
+        &self,
+        id: RepositoryId,
+        number: CheckRunId,
+        check: &CheckOutput,
+    ) -> Result<(), ApiError> {
+        self.answer("change a check run", |state| {
+            let check_runs = &mut state.repositories.get_mut(&id)?.check_runs;
+            check_runs.get_mut(&number)?.output = check.clone();
+            Some(())
+        })
+    }
+
+    async fn comments(&self, id: RepositoryId, number: u64) -> Result<Vec<Comment>, ApiError> {
+        self.answer("list the comments of a pull request", |state| {
+            let all = state.repositories.get(&id)?.comments.values();
+            let of_it = all.filter(|one| one.number == number);
+            Some(of_it.map(|one| one.comment.clone()).collect())
+        })
+    }
+
+    async fn create_comment(
+        &self,
+        id: RepositoryId,
+        number: u64,
+        markdown: &str,
+    ) -> Result<Comment, ApiError> {
+        let app = Account {
+            id: self.app,
+            login: "blueproof[bot]".into(),
+            kind: crate::payload::AccountKind::Bot,
+        };
+        self.answer("comment", |state| {
+            state.repositories.get(&id)?;
+            let comment = state.add_comment(id, number, &app, markdown);
+            Some(state.repositories[&id].comments[&comment].comment.clone())
+        })
+    }
+
+    async fn update_comment(&self, id: RepositoryId, comment: u64, markdown: &str) -> Result<(), ApiError> {
+        self.answer("change a comment", |state| {
+            let now = state.now;
+            let known = state.repositories.get_mut(&id)?.comments.get_mut(&comment)?;
+            known.comment.body = Some(markdown.into());
+            known.comment.updated_at = now;
+            Some(())
+        })
+    }
+
+    async fn react(&self, id: RepositoryId, comment: u64, reaction: Reaction) -> Result<(), ApiError> {
+        self.answer("react to a comment", |state| {
+            let known = state.repositories.get_mut(&id)?.comments.get_mut(&comment)?;
+            if !known.reactions.contains(&reaction) {
+                known.reactions.push(reaction);
+            }
+            Some(())
+        })
+    }
+}

@@ -1,0 +1,6 @@
+//! From GitHub to the start of an attempt: a GitHub in memory, our intake, and the engine with its scheduler.
+
+mod attacks;
+mod orders;
+mod stories;
+mod world;

@@ -1,0 +1,192 @@
+//! What happens where nobody means harm.
+
+use blueproof_core::domain::{Ending, RunState};
+use blueproof_github::{
+    api::{ApiError, Permission, Reaction},
+    intake::{Answer, ApprovalProblem},
+};
+
+use crate::world::{REPOSITORY, World};
+
+#[tokio::test]
+async fn what_a_pull_request_concerns_waits_for_an_approval_and_then_runs() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    assert_eq!(
+        world.runs().await,
+        [("nano-lm".to_owned(), RunState::AwaitingApproval)]
+    );
+
+    let ada = world.ada.clone();
+    assert_eq!(world.press(1, &ada, Some("approve")).await, [Ok(())]);
+    world.until_running(1).await;
+
+    let attempt = &world.view(1).await.attempts[0];
+    assert_eq!(attempt.approved_by, ada.to_actor());
+    world.github.push(REPOSITORY, number, &world.mallory.clone());
+    world.deliver().await;
+    world.until_running(0).await;
+    assert_eq!(world.state(2).await, RunState::AwaitingApproval);
+}
+
+#[tokio::test]
+async fn a_comment_with_a_commit_approves_it_and_is_acknowledged_without_a_word() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let (cleo, head) = (world.cleo.clone(), world.head(number));
+    let comment = world.github.comment(
+        REPOSITORY,
+        number,
+        &cleo,
+        &format!("Read it.\n\n/gpu-test {head} nano-lm"),
+    );
+    world.deliver().await;
+    world.until_running(1).await;
+    assert_eq!(world.github.reactions(REPOSITORY, comment), [Reaction::Rocket]);
+}
+
+#[tokio::test]
+async fn a_comment_without_a_commit_is_of_the_head_that_was_there_a_minute_before() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let ada = world.ada.clone();
+    assert_eq!(world.say(number, &ada, "/gpu-test").await, [Ok(())]);
+    world.until_running(1).await;
+}
+
+#[tokio::test]
+async fn a_label_approves_the_head_that_has_stood_for_a_minute() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let cleo = world.cleo.clone();
+    world.github.label(REPOSITORY, number, &cleo, "area/examples");
+    world.deliver().await;
+    assert_eq!(world.state(1).await, RunState::AwaitingApproval);
+    world
+        .github
+        .label(REPOSITORY, number, &cleo, "ok-to-test-gpu-runner");
+    world.deliver().await;
+    world.until_running(1).await;
+}
+
+#[tokio::test]
+async fn a_pull_request_that_concerns_no_blueprint_asks_for_no_run() {
+    let mut world = World::new().await;
+    world.github.open(REPOSITORY, &world.mallory, &["docs/README.md"]);
+    world.deliver().await;
+    assert_eq!(world.runs().await, []);
+}
+
+/// What polling sees is what webhooks tell: no delivery is handled here.
+#[tokio::test]
+async fn a_sweep_has_the_outcome_of_the_webhooks_that_were_lost() {
+    let mut world = World::new().await;
+    let mallory = world.mallory.clone();
+    let number = world.github.open(REPOSITORY, &mallory, &["examples/mnist/a.py"]);
+    world.github.push(REPOSITORY, number, &mallory);
+    world.github.take_deliveries();
+    world.intake.sweep(REPOSITORY).await.expect("GitHub works");
+    world.decide().await;
+    assert_eq!(
+        world.runs().await,
+        [("mnist".to_owned(), RunState::AwaitingApproval)]
+    );
+
+    world.github.push(REPOSITORY, number, &mallory);
+    world.github.take_deliveries();
+    world.restart_intake();
+    world.intake.sweep(REPOSITORY).await.expect("GitHub works");
+    world.decide().await;
+    let expected = [Ending::Superseded]
+        .map(RunState::Ended)
+        .into_iter()
+        .chain([RunState::AwaitingApproval]);
+    let states: Vec<_> = world.runs().await.into_iter().map(|(_, state)| state).collect();
+    assert_eq!(states, expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_head_that_comes_back_needs_a_new_approval_and_no_new_run() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let (ada, mallory, first) = (world.ada.clone(), world.mallory.clone(), world.head(number));
+    world.press(1, &ada, Some("approve")).await;
+    world.until_running(1).await;
+    world.github.push(REPOSITORY, number, &mallory);
+    world.deliver().await;
+    world.until_running(0).await;
+    world.pass_minutes(1);
+    world.github.push_back(REPOSITORY, number, &mallory, &first);
+    world.deliver().await;
+    world.until(1, RunState::AwaitingApproval).await;
+    assert_eq!(world.state(2).await, RunState::Ended(Ending::Superseded));
+    assert_eq!(world.press(1, &ada, Some("approve")).await, [Ok(())]);
+    world.until_running(1).await;
+}
+
+#[tokio::test]
+async fn whoever_opened_it_ends_holds_and_tries_again_what_is_theirs() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let (ada, mallory) = (world.ada.clone(), world.mallory.clone());
+    assert_eq!(world.say(number, &mallory, "/gpu-hold").await, [Ok(())]);
+    assert_eq!(world.press(1, &ada, Some("approve")).await, [Ok(())]);
+    assert_eq!(world.state(1).await, RunState::AwaitingApproval, "it is held");
+    assert_eq!(world.say(number, &mallory, "/gpu-hold cancel").await, [Ok(())]);
+    assert_eq!(world.press(1, &ada, Some("approve")).await, [Ok(())]);
+    world.until_running(1).await;
+    assert_eq!(world.say(number, &mallory, "/gpu-cancel").await, [Ok(())]);
+    world.until_running(0).await;
+    assert_eq!(world.state(1).await, RunState::Ended(Ending::Cancelled));
+    assert_eq!(world.say(number, &mallory, "/gpu-retest").await, [Ok(())]);
+    world.until_running(1).await;
+    let stranger = world.dora.clone();
+    assert_eq!(world.say(number, &stranger, "/gpu-why").await, [Ok(())]);
+}
+
+/// GitHub is down at each call in turn. Nothing of the wish is lost, and nothing is done twice.
+#[tokio::test]
+async fn a_delivery_that_fails_half_way_is_handled_again_without_doubling_anything() {
+    for failing in 0..40 {
+        let mut world = World::new().await;
+        let number = world.opened().await;
+        let (ada, head) = (world.ada.clone(), world.head(number));
+        world
+            .github
+            .comment(REPOSITORY, number, &ada, &format!("/gpu-test {head}"));
+        let delivery = world.github.take_deliveries().remove(0);
+        let payload = crate::world::parse(&delivery);
+        world.github.fail_call(failing, ApiError::later("reach GitHub"));
+        let first = world.handle(&payload, &Default::default()).await;
+        if first.is_err() {
+            world.decide().await;
+            world.handle_all(&[delivery]).await;
+        }
+        world.decide().await;
+        world.until_running(1).await;
+        let approvals = world.approvals().await;
+        assert_eq!(approvals, 1, "the call {failing} failed");
+        assert_eq!(world.runs().await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn who_may_approve_follows_the_default_branch_and_the_collaborators() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let (dora, mallory) = (world.dora.clone(), world.mallory.clone());
+    let not_entitled = || [Err(Answer::Approval(ApprovalProblem::NotEntitled))];
+    assert_eq!(world.press(1, &dora, Some("approve")).await, not_entitled());
+    world.github.set_permission(REPOSITORY, &dora, Permission::Triage);
+    assert_eq!(world.press(1, &dora, Some("approve")).await, not_entitled());
+    world
+        .github
+        .set_permission(REPOSITORY, &dora, Permission::Maintain);
+    assert_eq!(world.press(1, &dora, Some("approve")).await, [Ok(())]);
+    world.until_running(1).await;
+    assert_eq!(world.head(number), world.head(number));
+    assert_eq!(
+        world.press(1, &mallory, Some("approve")).await,
+        [Err(Answer::Approval(ApprovalProblem::Own))]
+    );
+}

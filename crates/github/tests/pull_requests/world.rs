@@ -1,0 +1,304 @@
+//! A repository with owners and strangers, and all that stands between its pull requests and a cluster.
+
+use std::{path::PathBuf, sync::Arc};
+
+use async_trait::async_trait;
+use blueproof_core::{
+    domain::{BlueprintName, GitSource, Head, Retries, RunId, RunState, Source},
+    engine::{Engine, Ports},
+    policy::{GatePolicy, LocalApproval, Policy},
+    ports::{CallError, Clusters, Seq, StoreClient as _},
+    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, two_cores},
+    view::RunView,
+};
+use blueproof_github::{
+    api::{Permission, RepositoryId},
+    intake::{Answer, Handled, Intake, IntakeError, IntakePorts, IntakeSettings, Pushes},
+    payload::{Account, AccountKind, App, CheckRun, CommitSha, Payload, RepositoryInfo},
+    plan::{HeadBlueprint, HeadBlueprints, HeadVariant},
+    testing::{FakeDelivery, FakeGitHub},
+};
+use jiff::SignedDuration;
+
+pub(crate) const REPOSITORY: RepositoryId = RepositoryId(7);
+/// The number of our App.
+const APP: u64 = 99;
+
+/// OWNERS and the policy of the default branch.
+pub(crate) const FILES: [(&str, &str); 3] = [
+    ("OWNERS", "approvers: [ada]\n"),
+    ("docs/OWNERS", "approvers: [dora]\n"),
+    (".github/blueproof.yaml", POLICY),
+];
+
+pub(crate) const POLICY: &str = "\
+apiVersion: blueproof.dev/v1alpha1
+kind: PullRequestPolicy
+spec:
+  approval:
+    label: ok-to-test-gpu-runner
+    expiresAfter: 8h
+";
+
+/// Everybody and everything that a pull request meets.
+pub(crate) struct World {
+    pub(crate) github: Arc<FakeGitHub>,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) cluster: Arc<FakeCluster>,
+    pub(crate) clock: Arc<FakeClock>,
+    pub(crate) intake: Intake,
+    engine: Engine,
+    n_deliveries: u64,
+    /// Approves what is anywhere: in the root's OWNERS.
+    pub(crate) ada: Account,
+    /// Approves what is in `docs`.
+    pub(crate) dora: Account,
+    /// May push.
+    pub(crate) cleo: Account,
+    /// Opens pull requests from a fork.
+    pub(crate) mallory: Account,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let github = Arc::new(FakeGitHub::new(APP));
+        let [ada, dora, cleo, mallory] = [(1, "ada"), (2, "dora"), (3, "cleo"), (4, "mallory")]
+            .map(|(id, login)| github.add_account(id, login, AccountKind::User));
+        github.add_repository(REPOSITORY, "kubeflow/trainer", &FILES);
+        github.set_permission(REPOSITORY, &cleo, Permission::Write);
+        let (store, clock) = (Arc::new(MemoryStore::default()), Arc::new(FakeClock::default()));
+        let cluster = Arc::new(FakeCluster::waiting(two_cores()));
+        let engine = Engine::open(
+            Ports {
+                store: store.clone(),
+                clusters: Clusters::one(cluster.clone()),
+                reporters: vec![Arc::new(FakeReporter::default())],
+                clock: clock.clone(),
+            },
+            policy(),
+        );
+        let engine = engine.await.expect("a store that works");
+        let ports = IntakePorts {
+            github: github.clone(),
+            store: store.clone(),
+            blueprints: Arc::new(Examples),
+            clock: clock.clone(),
+        };
+        Self {
+            intake: Intake::new(ports, settings()),
+            engine,
+            github,
+            store,
+            cluster,
+            clock,
+            n_deliveries: 0,
+            ada,
+            dora,
+            cleo,
+            mallory,
+        }
+    }
+
+    /// Opens a pull request of Mallory's that changes a blueprint, and has it looked at.
+    pub(crate) async fn opened(&mut self) -> u64 {
+        let number = self
+            .github
+            .open(REPOSITORY, &self.mallory, &["examples/nano-lm/nano-lm.ipynb"]);
+        self.deliver().await;
+        self.pass_minutes(5);
+        number
+    }
+
+    /// Lets time pass, for GitHub and for us.
+    pub(crate) fn pass_minutes(&self, minutes: i64) {
+        self.github.advance(SignedDuration::from_mins(minutes));
+        self.clock.advance(SignedDuration::from_mins(minutes));
+    }
+
+    /// Has everything handled that GitHub has to tell, in its order, and the scheduler decide about it.
+    pub(crate) async fn deliver(&mut self) -> Vec<Handled> {
+        let deliveries = self.github.take_deliveries();
+        self.handle_all(&deliveries).await
+    }
+
+    /// Has these deliveries handled, each once those before it are.
+    pub(crate) async fn handle_all(&mut self, deliveries: &[FakeDelivery]) -> Vec<Handled> {
+        let payloads: Vec<Payload> = deliveries.iter().map(parse).collect();
+        let mut handled = Vec::new();
+        for (place, payload) in payloads.iter().enumerate() {
+            let later = Pushes::among(&payloads[place + 1..]);
+            let result = self.handle(payload, &later).await;
+            handled.push(result.expect("GitHub and the store work"));
+            self.decide().await;
+        }
+        handled
+    }
+
+    /// Has one payload handled.
+    pub(crate) async fn handle(&mut self, payload: &Payload, later: &Pushes) -> Result<Handled, IntakeError> {
+        self.n_deliveries += 1;
+        let id = format!("delivery-{}", self.n_deliveries);
+        let id = id.parse().expect("a name of a delivery");
+        self.intake.handle(&id, payload, later).await
+    }
+
+    /// Has the scheduler decide about all that was left.
+    pub(crate) async fn decide(&mut self) {
+        self.engine.run_until(|_| true).await.expect("a store that works");
+    }
+
+    /// Has the engine work until as many attempts run.
+    pub(crate) async fn until_running(&mut self, n: usize) {
+        let running = |view: &RunView| view.state == RunState::Running;
+        self.engine
+            .run_until(|scheduler| scheduler.runs().filter(|view| running(view)).count() == n)
+            .await
+            .expect("a store that works");
+    }
+
+    /// Has the engine work until a run is where it is expected.
+    pub(crate) async fn until(&mut self, run: u64, state: RunState) {
+        let is_there = move |view: &RunView| view.id == RunId(run) && view.state == state;
+        self.engine
+            .run_until(|scheduler| scheduler.runs().any(|view| is_there(&view)))
+            .await
+            .expect("a store that works");
+    }
+
+    /// Says something on a pull request, and returns what came of it.
+    pub(crate) async fn say(&mut self, number: u64, by: &Account, markdown: &str) -> Vec<Result<(), Answer>> {
+        self.github.comment(REPOSITORY, number, by, markdown);
+        answers(self.deliver().await)
+    }
+
+    /// Presses a button on the check run of a run.
+    pub(crate) async fn press(
+        &mut self,
+        run: u64,
+        by: &Account,
+        identifier: Option<&str>,
+    ) -> Vec<Result<(), Answer>> {
+        let view = self.view(run).await;
+        let Head::Commit(head) = &view.subject.head else {
+            panic!("GitHub's heads are commits");
+        };
+        let check = check_of(run, head, APP);
+        self.github.press(REPOSITORY, &check, by, identifier);
+        answers(self.deliver().await)
+    }
+
+    pub(crate) async fn view(&self, run: u64) -> RunView {
+        let view = self.store.run(RunId(run)).await.expect("a read");
+        view.unwrap_or_else(|| panic!("there is no r-{run}"))
+    }
+
+    pub(crate) async fn state(&self, run: u64) -> RunState {
+        self.view(run).await.state
+    }
+
+    /// Returns what every run is of, and how it stands.
+    pub(crate) async fn runs(&self) -> Vec<(String, RunState)> {
+        let mut views = self.store.runs(100).await.expect("a read");
+        views.sort_by_key(|view| view.id);
+        let told = views
+            .into_iter()
+            .map(|view| (view.subject.blueprint.to_string(), view.state));
+        told.collect()
+    }
+
+    /// Returns how many approvals were accepted.
+    pub(crate) async fn approvals(&self) -> usize {
+        let facts = self.store.facts(Seq(0), usize::MAX).await.expect("a read");
+        facts
+            .iter()
+            .filter(|logged| logged.fact.kind() == "approvalAccepted")
+            .count()
+    }
+
+    /// Ends the process that told the scheduler about GitHub, and begins another.
+    pub(crate) fn restart_intake(&mut self) {
+        let ports = IntakePorts {
+            github: self.github.clone(),
+            store: self.store.clone(),
+            blueprints: Arc::new(Examples),
+            clock: self.clock.clone(),
+        };
+        self.intake = Intake::new(ports, settings());
+    }
+
+    pub(crate) fn head(&self, number: u64) -> CommitSha {
+        self.github.head(REPOSITORY, number)
+    }
+}
+
+/// Returns a check run as a payload names it.
+pub(crate) fn check_of(run: u64, head: &str, app: u64) -> CheckRun {
+    CheckRun {
+        id: 500 + run,
+        name: "GPU · nano-lm".into(),
+        head_sha: head.parse().expect("a commit"),
+        external_id: Some(format!("r-{run}")),
+        app: Some(App { id: app }),
+    }
+}
+
+/// Returns what came of the wishes among what was handled.
+pub(crate) fn answers(handled: Vec<Handled>) -> Vec<Result<(), Answer>> {
+    let answered = handled.into_iter().filter_map(|handled| match handled {
+        Handled::Answered(answers) => Some(answers),
+        Handled::Looked | Handled::Ignored(_) => None,
+    });
+    answered.flatten().collect()
+}
+
+pub(crate) fn parse(delivery: &FakeDelivery) -> Payload {
+    Payload::parse(&delivery.event, &delivery.body).expect("GitHub sends what can be read")
+}
+
+fn settings() -> IntakeSettings {
+    IntakeSettings {
+        app: Some(APP),
+        queue: "local".parse().expect("a name"),
+    }
+}
+
+fn policy() -> Policy {
+    Policy {
+        gate: GatePolicy {
+            digest: "of-the-admin".into(),
+            local: LocalApproval::Required,
+            approvers: Default::default(),
+        },
+        ..Policy::local(two_cores())
+    }
+}
+
+/// Two blueprints, the same at each commit.
+struct Examples;
+
+#[async_trait]
+impl HeadBlueprints for Examples {
+    async fn at(&self, _: &RepositoryInfo, head: &CommitSha) -> Result<Vec<HeadBlueprint>, CallError> {
+        Ok(["mnist", "nano-lm"].map(|name| example(name, head)).into())
+    }
+}
+
+fn example(name: &str, head: &CommitSha) -> HeadBlueprint {
+    let name: BlueprintName = name.parse().expect("a name");
+    let mut job = testing::request("any", name.as_str()).job;
+    job.source = Source::Git(GitSource {
+        repository: "https://github.com/kubeflow/trainer".parse().expect("an address"),
+        commit: head.to_string(),
+        folder: PathBuf::from(format!("examples/{name}")),
+    });
+    HeadBlueprint {
+        folder: format!("examples/{name}"),
+        name,
+        triggers: Vec::new(),
+        variants: Ok(vec![HeadVariant {
+            profile: None,
+            job,
+            retries: Retries::default(),
+        }]),
+    }
+}
