@@ -7,6 +7,7 @@ mod callback;
 mod clock;
 mod cluster;
 mod command;
+mod deliveries;
 mod gpu;
 mod leadership;
 mod output;
@@ -19,6 +20,7 @@ pub use callback::CallbackReporter;
 pub use clock::{Clock, SystemClock};
 pub use cluster::{AttemptNews, ClusterDriver, Clusters, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
+pub use deliveries::{Deliveries, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoredDelivery};
 pub use gpu::{EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError, ProbeErrorKind};
 pub use leadership::{Leadership, Term};
 pub use output::{

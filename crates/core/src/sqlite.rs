@@ -8,6 +8,7 @@
 mod check;
 mod columns;
 mod commands;
+mod deliveries;
 mod first_log;
 mod lead;
 mod projection;
@@ -36,8 +37,9 @@ use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId, RunRequest},
     ports::{
-        Batch, Command, Leadership, LeftCommand, LoggedFact, Removal, Seq, Store, StoreClient, StoreError,
-        StoredCommand, Term, Version,
+        Batch, Command, Deliveries, DeliveryState, Leadership, LeftCommand, LoggedFact, PendingDelivery,
+        Receipt, ReceivedDelivery, Removal, Seq, Store, StoreClient, StoreError, StoredCommand,
+        StoredDelivery, Term, Version,
     },
     view::{OutlookView, RunView},
 };
@@ -311,6 +313,55 @@ impl StoreClient for SqliteStore {
     async fn runs_before(&self, before: Option<RunId>, limit: usize) -> Result<Vec<RunView>, StoreError> {
         self.read(move |connection| rows::views(connection, before, limit))
             .await
+    }
+}
+
+#[async_trait]
+impl Deliveries for SqliteStore {
+    async fn receive(&self, delivery: ReceivedDelivery) -> Result<Receipt, StoreError> {
+        self.write("store a delivery in it", move |connection| {
+            deliveries::receive(connection, &delivery)
+        })
+        .await
+    }
+
+    async fn pending_deliveries(&self, limit: usize) -> Result<Vec<PendingDelivery>, StoreError> {
+        self.read(move |connection| deliveries::pending(connection, limit))
+            .await
+    }
+
+    async fn note_delivery(&self, id: &str, at: Timestamp, state: DeliveryState) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.write("note what came of a delivery", move |connection| {
+            deliveries::note(connection, &id, at, &state)
+        })
+        .await
+    }
+
+    async fn deliveries(&self, limit: usize) -> Result<Vec<StoredDelivery>, StoreError> {
+        self.read(move |connection| deliveries::all(connection, limit))
+            .await
+    }
+
+    async fn delivery(&self, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| deliveries::get(connection, &id))
+            .await
+    }
+
+    async fn replay_delivery(&self, id: &str) -> Result<bool, StoreError> {
+        let id = id.to_owned();
+        self.write("have a delivery worked on again", move |connection| {
+            deliveries::replay(connection, &id)
+        })
+        .await
+    }
+
+    async fn prune_deliveries(&self, before: Timestamp) -> Result<usize, StoreError> {
+        self.write("remove old deliveries from it", move |connection| {
+            deliveries::prune(connection, before)
+        })
+        .await
     }
 }
 

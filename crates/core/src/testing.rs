@@ -5,6 +5,7 @@
 mod clock;
 mod cluster;
 pub mod contract;
+mod deliveries;
 mod external;
 mod gpu;
 mod leadership;
@@ -18,6 +19,7 @@ mod store;
 
 pub use clock::FakeClock;
 pub use cluster::FakeCluster;
+pub use deliveries::MemoryDeliveries;
 pub use external::ExternalQueue;
 pub use gpu::{FakeProbe, device, snapshot};
 pub use leadership::FakeLease;

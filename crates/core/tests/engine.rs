@@ -10,7 +10,9 @@ use blueproof_core::{
     ports::{CallError, Clock, Clusters, Command, Leadership, Seq, Store, StoreClient},
     scheduler::Scheduler,
     sqlite::SqliteStore,
-    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, contract, two_cores},
+    testing::{
+        self, FakeClock, FakeCluster, FakeReporter, MemoryDeliveries, MemoryStore, contract, two_cores,
+    },
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
@@ -292,13 +294,15 @@ async fn a_call_that_fails_once_is_made_again_when_its_time_has_come() {
 #[tokio::test]
 async fn the_store_in_memory_keeps_the_contract() {
     contract::store_keeps_its_promises(&MemoryStore::default()).await;
+    contract::deliveries_keep_their_promises(&MemoryDeliveries::default()).await;
 }
 
 #[tokio::test]
 async fn the_store_in_sqlite_keeps_the_contract() {
     let folder = tempfile::tempdir().expect("a folder");
-    contract::store_keeps_its_promises(&SqliteStore::open(&folder.path().join("b.db")).expect("a store"))
-        .await;
+    let store = SqliteStore::open(&folder.path().join("b.db")).expect("a store");
+    contract::store_keeps_its_promises(&store).await;
+    contract::deliveries_keep_their_promises(&store).await;
 }
 
 #[tokio::test]

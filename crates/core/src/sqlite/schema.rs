@@ -87,6 +87,21 @@ const STEPS: &[Step] = &[
          at TEXT NOT NULL
      ) STRICT;",
     ),
+    // Webhooks are kept as they came, and are worked on afterwards.
+    Step::Sql(
+        "CREATE TABLE delivery (
+         seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+         id          TEXT NOT NULL UNIQUE,
+         event       TEXT NOT NULL,
+         received_at TEXT NOT NULL,
+         body        BLOB NOT NULL,
+         state       INTEGER NOT NULL,
+         attempts    INTEGER NOT NULL DEFAULT 0,
+         noted_at    TEXT,
+         told        TEXT NOT NULL
+     ) STRICT;
+     CREATE INDEX delivery_pending ON delivery (seq) WHERE state = 0;",
+    ),
 ];
 
 /// A step from one version to the next.

@@ -4,6 +4,7 @@
 
 mod admission;
 mod cluster;
+mod deliveries;
 mod gpu;
 mod leadership;
 mod output;
@@ -13,6 +14,7 @@ mod store;
 
 pub use admission::{Upset, admission_keeps_its_promises};
 pub use cluster::{NewsOf, cluster_keeps_its_promises};
+pub use deliveries::deliveries_keep_their_promises;
 pub use gpu::probe_keeps_its_promises;
 pub use leadership::leadership_keeps_its_promises;
 pub use output::{
