@@ -20,7 +20,9 @@ pub use callback::CallbackReporter;
 pub use clock::{Clock, SystemClock};
 pub use cluster::{AttemptNews, ClusterDriver, Clusters, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
-pub use deliveries::{Deliveries, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoredDelivery};
+pub use deliveries::{
+    Deliveries, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoredDelivery, TRIED_OFTEN,
+};
 pub use gpu::{EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError, ProbeErrorKind};
 pub use leadership::{Leadership, Term};
 pub use output::{

@@ -16,6 +16,8 @@ mod command_line;
 #[macro_use]
 mod environment;
 #[macro_use]
+mod github;
+#[macro_use]
 mod gpu;
 #[macro_use]
 mod machine;
@@ -57,7 +59,7 @@ macro_rules! codes {
 }
 
 // A list of names that macros are called by, the next first; each puts its own codes behind those of before.
-command_line! { [blueprint environment verdict time_limit machine store queue gpu api codes] }
+command_line! { [blueprint environment verdict time_limit machine store queue gpu api github codes] }
 
 /// A text that is not the code of anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blueproof_core::{domain::Actor, ports::Command};
-use blueproof_diagnostic::Diagnostic;
+use blueproof_diagnostic::{Code, Diagnostic};
 
 use jiff::Timestamp;
 
@@ -58,6 +58,30 @@ pub enum EntitlementError {
     /// The repository has no branch yet.
     #[error("the repository has no default branch")]
     NoBranch,
+}
+
+impl EntitlementError {
+    /// Returns it as it is shown to people.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let told = |hint: &str| {
+            let message = "nobody can tell who may approve here";
+            Diagnostic::error(Code::EntitlementUnreadable, message)
+                .caused_by(self)
+                .hint(hint)
+        };
+        match self {
+            Self::Api(error) => error.diagnostic(),
+            Self::Owners(_) => told("repair the file on the default branch"),
+            Self::TooManyOwners(_) => told("set `spec.approval.owners: false` in the policy"),
+            Self::NoBranch => told("push a first commit"),
+            Self::Policy(problems) => {
+                let told = told("repair the policy on the default branch");
+                problems
+                    .iter()
+                    .fold(told, |told, problem| told.because(problem.message.clone()))
+            }
+        }
+    }
 }
 
 impl Entitlement {

@@ -17,3 +17,4 @@ pub mod policy;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod webhook;
+pub mod worker;

@@ -53,6 +53,7 @@ struct State {
     /// The calls that fail, by their numbers.
     failing: BTreeMap<u64, ApiError>,
     n_calls: u64,
+    is_down: bool,
 }
 
 #[derive(Debug)]
@@ -96,6 +97,7 @@ impl FakeGitHub {
             deliveries: Vec::new(),
             failing: BTreeMap::new(),
             n_calls: 0,
+            is_down: false,
         };
         Self {
             state: Mutex::new(state),
@@ -291,6 +293,16 @@ impl FakeGitHub {
         let mut state = self.lock();
         let nth = state.n_calls + after;
         state.failing.insert(nth, error);
+    }
+
+    /// Has no call answered until [`recover`](Self::recover).
+    pub fn go_down(&self) {
+        self.lock().is_down = true;
+    }
+
+    /// Has calls answered again.
+    pub fn recover(&self) {
+        self.lock().is_down = false;
     }
 
     /// Returns what was told since this was last asked, in its order.

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 
+/// How often a delivery is tried in its turn. After that the others go first.
+pub const TRIED_OFTEN: u32 = 5;
+
 /// Deliveries of webhooks, as they came.
 ///
 /// One is stored before its sender is told that it arrived, and is worked on afterwards, by whoever leads. What is in it is not
@@ -17,7 +20,8 @@ pub trait Deliveries: Send + Sync {
     /// its sender asks for another try then.
     async fn receive(&self, delivery: ReceivedDelivery) -> Result<Receipt, StoreError>;
 
-    /// Returns those that are still to be worked on, the one that came first first, at most `limit`.
+    /// Returns those that are still to be worked on, the one that came first first, at most `limit`. Those that were tried
+    /// [often](TRIED_OFTEN) come last, so that they keep no other waiting.
     async fn pending_deliveries(&self, limit: usize) -> Result<Vec<PendingDelivery>, StoreError>;
 
     /// Notes what came of a delivery. Of one that is not there nothing is noted.

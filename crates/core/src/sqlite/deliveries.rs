@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::columns::{Error, json, text, value};
-use crate::ports::{DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoredDelivery};
+use crate::ports::{DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoredDelivery, TRIED_OFTEN};
 
 /// What stands in the column `state`, so that those that are pending are found without reading the others.
 const PENDING: i64 = 0;
@@ -45,10 +45,11 @@ pub(super) fn receive(connection: &mut Connection, delivery: &ReceivedDelivery) 
 
 pub(super) fn pending(connection: &mut Connection, limit: usize) -> Result<Vec<PendingDelivery>, Error> {
     let mut select = connection.prepare_cached(
-        "SELECT id, event, received_at, attempts, body FROM delivery WHERE state = 0 ORDER BY seq LIMIT ?1",
+        "SELECT id, event, received_at, attempts, body FROM delivery WHERE state = 0
+         ORDER BY attempts >= ?2, seq LIMIT ?1",
     )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = select.query([limit])?;
+    let mut rows = select.query(params![limit, TRIED_OFTEN])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(PendingDelivery {

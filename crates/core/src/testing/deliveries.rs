@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::ports::{
     Deliveries, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoreError, StoredDelivery,
+    TRIED_OFTEN,
 };
 
 /// Deliveries in memory.
@@ -64,14 +65,18 @@ impl Deliveries for MemoryDeliveries {
 
     async fn pending_deliveries(&self, limit: usize) -> Result<Vec<PendingDelivery>, StoreError> {
         let kept = self.lock();
-        let pending = kept.iter().filter(|(known, _)| is_pending(known)).take(limit);
-        let told = pending.map(|(known, body)| PendingDelivery {
-            id: known.id.clone(),
-            event: known.event.clone(),
-            received_at: known.received_at,
-            attempts: known.attempts,
-            body: body.clone(),
-        });
+        let mut pending: Vec<_> = kept.iter().filter(|(known, _)| is_pending(known)).collect();
+        pending.sort_by_key(|(known, _)| known.attempts >= TRIED_OFTEN);
+        let told = pending
+            .into_iter()
+            .take(limit)
+            .map(|(known, body)| PendingDelivery {
+                id: known.id.clone(),
+                event: known.event.clone(),
+                received_at: known.received_at,
+                attempts: known.attempts,
+                body: body.clone(),
+            });
         Ok(told.collect())
     }
 

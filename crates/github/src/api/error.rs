@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::Timestamp;
 
 /// A call to GitHub that did not succeed.
@@ -53,6 +54,23 @@ impl ApiError {
             status: None,
             request_id: None,
             source: None,
+        }
+    }
+
+    /// Returns it as it is shown to people.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let diagnostic = match self.retry {
+            ApiRetry::Later => Diagnostic::error(Code::GitHubNotReached, self.to_string()),
+            ApiRetry::After(at) => {
+                let rate_limited = Diagnostic::error(Code::GitHubRateLimited, self.to_string());
+                rate_limited.because(format!("GitHub answers again from {at} on"))
+            }
+            ApiRetry::Never => Diagnostic::error(Code::GitHubRefuses, self.to_string())
+                .hint("look at the App's permissions, and at the repositories that it is installed in"),
+        };
+        match &self.source {
+            Some(source) => diagnostic.caused_by(&**source),
+            None => diagnostic,
         }
     }
 

@@ -18,6 +18,9 @@ impl FakeGitHub {
         let mut state = self.lock();
         let nth = state.n_calls;
         state.n_calls += 1;
+        if state.is_down {
+            return Err(ApiError::later(doing));
+        }
         if let Some(error) = state.failing.remove(&nth) {
             return Err(error);
         }

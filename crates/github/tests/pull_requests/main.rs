@@ -1,6 +1,7 @@
 //! From GitHub to the start of an attempt: a GitHub in memory, our intake, and the engine with its scheduler.
 
 mod attacks;
+mod deliveries;
 mod orders;
 mod stories;
 mod world;

@@ -8,7 +8,7 @@ use blueproof_core::{
     engine::{Engine, Ports},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::{CallError, Clusters, Seq, StoreClient as _},
-    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryStore, two_cores},
+    testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryDeliveries, MemoryStore, two_cores},
     view::RunView,
 };
 use blueproof_github::{
@@ -17,6 +17,7 @@ use blueproof_github::{
     payload::{Account, AccountKind, App, CheckRun, CommitSha, Payload, RepositoryInfo},
     plan::{HeadBlueprint, HeadBlueprints, HeadVariant},
     testing::{FakeDelivery, FakeGitHub},
+    worker::DeliveryWorker,
 };
 use jiff::SignedDuration;
 
@@ -215,15 +216,27 @@ impl World {
             .count()
     }
 
+    /// Hands the intake over to a worker on deliveries that are kept in memory.
+    pub(crate) fn worker(&mut self) -> (DeliveryWorker, Arc<MemoryDeliveries>) {
+        let deliveries = Arc::new(MemoryDeliveries::default());
+        let next = Intake::new(self.ports(), settings());
+        let intake = std::mem::replace(&mut self.intake, next);
+        let worker = DeliveryWorker::new(deliveries.clone(), self.clock.clone(), intake);
+        (worker, deliveries)
+    }
+
     /// Ends the process that told the scheduler about GitHub, and begins another.
     pub(crate) fn restart_intake(&mut self) {
-        let ports = IntakePorts {
+        self.intake = Intake::new(self.ports(), settings());
+    }
+
+    fn ports(&self) -> IntakePorts {
+        IntakePorts {
             github: self.github.clone(),
             store: self.store.clone(),
             blueprints: Arc::new(Examples),
             clock: self.clock.clone(),
-        };
-        self.intake = Intake::new(ports, settings());
+        }
     }
 
     pub(crate) fn head(&self, number: u64) -> CommitSha {

@@ -3,12 +3,13 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::ports::{Deliveries, DeliveryState, Receipt, ReceivedDelivery};
+use crate::ports::{Deliveries, DeliveryState, Receipt, ReceivedDelivery, TRIED_OFTEN};
 
 /// Puts deliveries to their promises. They are empty before, and are not afterwards.
 pub async fn deliveries_keep_their_promises(deliveries: &dyn Deliveries) {
     each_is_kept_whole_and_once(deliveries).await;
     what_was_given_up_is_tried_again(deliveries).await;
+    what_was_tried_often_keeps_no_other_waiting(deliveries).await;
     what_is_to_be_worked_on_is_never_removed(deliveries).await;
 }
 
@@ -86,6 +87,18 @@ async fn what_was_given_up_is_tried_again(deliveries: &dyn Deliveries) {
         (all.len(), all[0].id.as_str(), all[0].noted_at),
         (1, "a", Some(at(5)))
     );
+}
+
+async fn what_was_tried_often_keeps_no_other_waiting(deliveries: &dyn Deliveries) {
+    for _ in 0..TRIED_OFTEN {
+        assert_eq!(pending(deliveries).await, ["b", "a"]);
+        let again = DeliveryState::Pending { problem: None };
+        deliveries
+            .note_delivery("b", at(6), again)
+            .await
+            .expect("a write");
+    }
+    assert_eq!(pending(deliveries).await, ["a", "b"]);
 }
 
 async fn what_is_to_be_worked_on_is_never_removed(deliveries: &dyn Deliveries) {

@@ -1,0 +1,21 @@
+//! Codes from BP1101 to BP1199: GitHub, what comes from there, and what is shown there.
+
+macro_rules! github {
+    ([$next:ident $($later:ident)*] $($before:tt)*) => { $next! { [$($later)*] $($before)*
+    1101 GitHubNotReached "GitHub does not answer"
+        "GitHub's API was not reached, or answered with an error of its own. Nothing is lost: what was to be read or shown is \
+         tried again, and running attempts go on. https://www.githubstatus.com says whether it is GitHub's own outage."
+    1102 GitHubRefuses "a request that GitHub refuses"
+        "GitHub answered that there is no such thing, or that our App has no right to it. The App may have been removed from \
+         the repository, lack a permission, or the repository may be gone. The message has GitHub's name for the request."
+    1103 GitHubRateLimited "a used up rate limit of GitHub's API"
+        "GitHub answers no more requests of our App until the time that the message names. What waits for them is done \
+         afterwards. Other programs with the same App or token share the limit."
+    1104 DeliveryUnreadable "a delivery that cannot be read"
+        "A webhook was signed correctly, but its body is no JSON, or lacks something that is needed. It is kept as it came: \
+         `blueproof webhook show ID` prints it, and `blueproof webhook replay ID` has it worked on again, such as by a newer version."
+    1105 EntitlementUnreadable "a repository whose approvers cannot be told"
+        "OWNERS, OWNERS_ALIASES or `.github/blueproof.yaml` of the repository's default branch cannot be read. Until that is \
+         repaired no approval is taken there; those who were entitled before stay so, and what they approved stays approved."
+    }};
+}
