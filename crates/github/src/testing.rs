@@ -3,6 +3,7 @@
 //! A test acts on it as people do, and then looks at what stands on the pull request. What people do is also told as GitHub
 //! delivers it: [`FakeGitHub::take_deliveries`] returns the payloads, as JSON, in their order; a test may lose, repeat and swap them.
 
+mod http;
 mod payloads;
 mod port;
 
@@ -23,6 +24,8 @@ use crate::{
     },
     webhook::EventName,
 };
+
+pub use http::{FAKE_TOKEN, HttpFake};
 
 /// When the fake's clock begins.
 const BEGINNING: i64 = 1_800_000_000;
@@ -52,6 +55,7 @@ struct State {
     deliveries: Vec<FakeDelivery>,
     /// The calls that fail, by their numbers.
     failing: BTreeMap<u64, ApiError>,
+    former_names: BTreeMap<String, RepositoryId>,
     n_calls: u64,
     is_down: bool,
 }
@@ -96,6 +100,7 @@ impl FakeGitHub {
             repositories: BTreeMap::new(),
             deliveries: Vec::new(),
             failing: BTreeMap::new(),
+            former_names: BTreeMap::new(),
             n_calls: 0,
             is_down: false,
         };
@@ -146,7 +151,11 @@ impl FakeGitHub {
             comments: BTreeMap::new(),
             check_runs: BTreeMap::new(),
         };
-        self.lock().repositories.insert(id, repository);
+        let mut state = self.lock();
+        // Whoever takes a name that was given up takes the redirection away.
+        state.former_names.remove(full_name);
+        state.repositories.insert(id, repository);
+        drop(state);
         self.push_to_main(id, files);
     }
 
@@ -193,7 +202,7 @@ impl FakeGitHub {
             base: Branch {
                 name: "main".into(),
                 sha: String::new(),
-                repo: None,
+                repo: Some(state.repository(id).info.clone()),
             },
             updated_at: now,
             labels: Vec::new(),
@@ -208,6 +217,18 @@ impl FakeGitHub {
         let pull_requests = &mut state.repository(id).pull_requests;
         pull_requests.insert(number, FakePullRequest { info, changed });
         state.deliver_pull_request(id, number, "opened", author, None);
+        number
+    }
+
+    /// Opens a pull request of a number, as another repository has one, too. It is told to nobody.
+    pub fn add_pull_request(&self, id: RepositoryId, number: u64, author: &Account) -> u64 {
+        let opened = self.open(id, author, &[]);
+        let mut state = self.lock();
+        state.deliveries.pop();
+        let pull_requests = &mut state.repository(id).pull_requests;
+        let mut moved = pull_requests.remove(&opened).expect("it was just opened");
+        moved.info.number = number;
+        pull_requests.insert(number, moved);
         number
     }
 
@@ -337,6 +358,30 @@ impl FakeGitHub {
     /// Returns the number of our App.
     pub fn app(&self) -> u64 {
         self.app
+    }
+
+    /// Gives a repository another name. GitHub redirects from the old one.
+    pub fn rename_repository(&self, id: RepositoryId, full_name: &str) {
+        let mut state = self.lock();
+        let before = std::mem::replace(&mut state.repository(id).info.full_name, full_name.into());
+        state.former_names.insert(before, id);
+    }
+
+    /// Returns the repository that has a name.
+    fn id_of(&self, full_name: &str) -> Option<RepositoryId> {
+        let state = self.lock();
+        let mut named = state
+            .repositories
+            .iter()
+            .filter(|(_, one)| one.info.full_name == full_name);
+        named.next().map(|(id, _)| *id)
+    }
+
+    /// Returns what a repository is called now that had this name.
+    fn name_after(&self, former: &str) -> Option<String> {
+        let mut state = self.lock();
+        let id = *state.former_names.get(former)?;
+        Some(state.repository(id).info.full_name.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -75,20 +75,24 @@ pub(super) fn check_run(
     })
 }
 
-fn of_pull_request(info: &PullRequestInfo) -> Value {
+pub(super) fn of_pull_request(info: &PullRequestInfo) -> Value {
     json!({
         "number": info.number,
         "state": info.state,
         "draft": info.draft,
         "user": info.user.as_ref().map(of_account),
         "head": { "ref": info.head.name, "sha": info.head.sha, "repo": null },
-        "base": { "ref": info.base.name, "sha": info.base.sha, "repo": null },
+        "base": {
+            "ref": info.base.name,
+            "sha": info.base.sha,
+            "repo": info.base.repo.as_ref().map(of_repository),
+        },
         "updated_at": info.updated_at,
         "labels": [],
     })
 }
 
-fn of_repository(repository: &RepositoryInfo) -> Value {
+pub(super) fn of_repository(repository: &RepositoryInfo) -> Value {
     json!({
         "id": repository.id,
         "full_name": repository.full_name,
@@ -96,6 +100,6 @@ fn of_repository(repository: &RepositoryInfo) -> Value {
     })
 }
 
-fn of_account(account: &Account) -> Value {
+pub(super) fn of_account(account: &Account) -> Value {
     json!({ "id": account.id, "login": account.login, "type": account.kind })
 }

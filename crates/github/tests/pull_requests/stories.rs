@@ -10,7 +10,17 @@ use crate::world::{REPOSITORY, World};
 
 #[tokio::test]
 async fn what_a_pull_request_concerns_waits_for_an_approval_and_then_runs() {
-    let mut world = World::new().await;
+    approved_and_pushed(World::new().await).await;
+}
+
+#[tokio::test]
+async fn the_same_holds_through_the_rest_api_with_few_requests() {
+    let world = approved_and_pushed(World::over_http().await).await;
+    let n = world.n_requests().await;
+    assert!((20..80).contains(&n), "{n} requests for three deliveries");
+}
+
+async fn approved_and_pushed(mut world: World) -> World {
     let number = world.opened().await;
     assert_eq!(
         world.runs().await,
@@ -27,6 +37,7 @@ async fn what_a_pull_request_concerns_waits_for_an_approval_and_then_runs() {
     world.deliver().await;
     world.until_running(0).await;
     assert_eq!(world.state(2).await, RunState::AwaitingApproval);
+    world
 }
 
 #[tokio::test]

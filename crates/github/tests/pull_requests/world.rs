@@ -12,11 +12,12 @@ use blueproof_core::{
     view::RunView,
 };
 use blueproof_github::{
-    api::{Permission, RepositoryId},
+    api::{GitHub, Permission, RepositoryId},
     intake::{Answer, Handled, Intake, IntakeError, IntakePorts, IntakeSettings, Pushes},
     payload::{Account, AccountKind, App, CheckRun, CommitSha, Payload, RepositoryInfo},
     plan::{HeadBlueprint, HeadBlueprints, HeadVariant},
-    testing::{FakeDelivery, FakeGitHub},
+    rest::{ApiToken, FixedToken, RestGitHub},
+    testing::{FAKE_TOKEN, FakeDelivery, FakeGitHub, HttpFake},
     worker::DeliveryWorker,
 };
 use jiff::SignedDuration;
@@ -49,6 +50,10 @@ pub(crate) struct World {
     pub(crate) clock: Arc<FakeClock>,
     pub(crate) intake: Intake,
     engine: Engine,
+    /// How GitHub is asked.
+    port: Arc<dyn GitHub>,
+    /// What is asked over HTTP, where it is.
+    http: Option<HttpFake>,
     n_deliveries: u64,
     /// Approves what is anywhere: in the root's OWNERS.
     pub(crate) ada: Account,
@@ -61,8 +66,27 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// Returns a world whose GitHub is asked directly.
     pub(crate) async fn new() -> Self {
         let github = Arc::new(FakeGitHub::new(APP));
+        Self::of(github.clone(), github, None).await
+    }
+
+    /// Returns a world whose GitHub is asked through its REST API.
+    pub(crate) async fn over_http() -> Self {
+        let github = Arc::new(FakeGitHub::new(APP));
+        let http = HttpFake::start(github.clone()).await;
+        let tokens = Arc::new(FixedToken(ApiToken::new(FAKE_TOKEN)));
+        let rest = RestGitHub::new(&http.address(), Some(APP), tokens).expect("an address");
+        let rest = Arc::new(rest);
+        let world = Self::of(github, rest.clone(), Some(http)).await;
+        rest.repository_named("kubeflow/trainer")
+            .await
+            .expect("it is there");
+        world
+    }
+
+    async fn of(github: Arc<FakeGitHub>, port: Arc<dyn GitHub>, http: Option<HttpFake>) -> Self {
         let [ada, dora, cleo, mallory] = [(1, "ada"), (2, "dora"), (3, "cleo"), (4, "mallory")]
             .map(|(id, login)| github.add_account(id, login, AccountKind::User));
         github.add_repository(REPOSITORY, "kubeflow/trainer", &FILES);
@@ -80,12 +104,14 @@ impl World {
         );
         let engine = engine.await.expect("a store that works");
         let ports = IntakePorts {
-            github: github.clone(),
+            github: port.clone(),
             store: store.clone(),
             blueprints: Arc::new(Examples),
             clock: clock.clone(),
         };
         Self {
+            port,
+            http,
             intake: Intake::new(ports, settings()),
             engine,
             github,
@@ -207,6 +233,14 @@ impl World {
         told.collect()
     }
 
+    /// Returns how many requests came over HTTP.
+    pub(crate) async fn n_requests(&self) -> usize {
+        match &self.http {
+            Some(http) => http.requests().await.len(),
+            None => 0,
+        }
+    }
+
     /// Returns how many approvals were accepted.
     pub(crate) async fn approvals(&self) -> usize {
         let facts = self.store.facts(Seq(0), usize::MAX).await.expect("a read");
@@ -232,7 +266,7 @@ impl World {
 
     fn ports(&self) -> IntakePorts {
         IntakePorts {
-            github: self.github.clone(),
+            github: self.port.clone(),
             store: self.store.clone(),
             blueprints: Arc::new(Examples),
             clock: self.clock.clone(),

@@ -1,0 +1,108 @@
+//! What GitHub answers, as far as it is read.
+
+use serde::Deserialize;
+
+use crate::{
+    api::{Collaborator, IssueComment, Permission},
+    payload::{Account, App, Comment, CommitSha},
+};
+
+#[derive(Deserialize)]
+pub(super) struct Branch {
+    pub(super) commit: Commit,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Commit {
+    pub(super) sha: CommitSha,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ChangedFile {
+    pub(super) filename: String,
+    #[serde(default)]
+    pub(super) previous_filename: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Tree {
+    pub(super) tree: Vec<TreeEntry>,
+    #[serde(default)]
+    pub(super) truncated: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TreeEntry {
+    pub(super) path: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CollaboratorAnswer {
+    #[serde(flatten)]
+    account: Account,
+    permissions: Permissions,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are GitHub's")]
+struct Permissions {
+    admin: bool,
+    maintain: bool,
+    push: bool,
+    triage: bool,
+    pull: bool,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CommentAnswer {
+    #[serde(flatten)]
+    comment: Comment,
+    issue_url: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CheckRuns {
+    pub(super) check_runs: Vec<CheckRunAnswer>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CheckRunAnswer {
+    pub(super) id: u64,
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) external_id: Option<String>,
+    #[serde(default)]
+    pub(super) app: Option<App>,
+}
+
+impl CollaboratorAnswer {
+    pub(super) fn into_collaborator(self) -> Collaborator {
+        let permissions = [
+            (self.permissions.admin, Permission::Admin),
+            (self.permissions.maintain, Permission::Maintain),
+            (self.permissions.push, Permission::Write),
+            (self.permissions.triage, Permission::Triage),
+            (self.permissions.pull, Permission::Read),
+        ];
+        let most = permissions.into_iter().find(|(has, _)| *has);
+        Collaborator {
+            account: self.account,
+            permission: most.map_or(Permission::None, |(_, permission)| permission),
+        }
+    }
+}
+
+impl CommentAnswer {
+    /// Returns the comment with the number of what it is on, which stands at the end of an address.
+    pub(super) fn into_comment(self) -> Option<IssueComment> {
+        let number = self.issue_url.rsplit('/').next()?.parse().ok()?;
+        Some(IssueComment {
+            number,
+            comment: self.comment,
+        })
+    }
+}

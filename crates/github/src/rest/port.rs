@@ -1,0 +1,225 @@
+//! The port's calls as requests.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{
+    RestGitHub,
+    answers::{Branch, ChangedFile, CheckRunAnswer, CheckRuns, CollaboratorAnswer, CommentAnswer, Tree},
+    checks::CheckBody,
+    request::{Call, file_path, part},
+};
+use crate::{
+    api::{
+        ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, ExistingCheckRun, GitHub,
+        IssueComment, Reaction, RepositoryId,
+    },
+    payload::{Account, Comment, CommitSha, PullRequestInfo, RepositoryInfo},
+};
+
+/// The most files of a pull request that GitHub tells of.
+const MOST_FILES: usize = 3000;
+
+impl RestGitHub {
+    /// Returns the path of something below a repository.
+    fn below(&self, id: RepositoryId, rest: &str) -> Result<String, ApiError> {
+        Ok(format!("{}/{rest}", self.path(id)?))
+    }
+}
+
+/// Checks that what was read is of the repository that was meant: once one is renamed, its name can become another's.
+fn check_repository(id: RepositoryId, read: Option<&RepositoryInfo>) -> Result<(), ApiError> {
+    match read {
+        Some(info) if info.id != id.0 => {
+            let name = &info.full_name;
+            Err(ApiError::never(format!(
+                "find GitHub repository {}: the name `{name}` is another's",
+                id.0
+            )))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+#[async_trait]
+impl GitHub for RestGitHub {
+    async fn repository(&self, id: RepositoryId) -> Result<RepositoryInfo, ApiError> {
+        let info: RepositoryInfo = self.get(&Call::get(self.path(id)?), "read a repository").await?;
+        check_repository(id, Some(&info))?;
+        self.know(info.clone());
+        Ok(info)
+    }
+
+    async fn pull_request(&self, id: RepositoryId, number: u64) -> Result<PullRequestInfo, ApiError> {
+        let call = Call::get(self.below(id, &format!("pulls/{number}"))?);
+        let doing = format!("read pull request {number}");
+        let info: PullRequestInfo = self.get(&call, &doing).await?;
+        check_repository(id, info.base.repo.as_ref())?;
+        Ok(info)
+    }
+
+    async fn open_pull_requests(&self, id: RepositoryId) -> Result<Vec<PullRequestInfo>, ApiError> {
+        let call = Call::get(self.below(id, "pulls?state=open&per_page=100")?);
+        let open: Vec<PullRequestInfo> = self
+            .pages(call, "list the open pull requests", |page: Vec<_>| page)
+            .await?;
+        for info in &open {
+            check_repository(id, info.base.repo.as_ref())?;
+        }
+        Ok(open)
+    }
+
+    async fn changed_paths(&self, id: RepositoryId, number: u64) -> Result<ChangedPaths, ApiError> {
+        let call = Call::get(self.below(id, &format!("pulls/{number}/files?per_page=100"))?);
+        let doing = format!("list the files of pull request {number}");
+        let files: Vec<ChangedFile> = self.pages(call, &doing, |page: Vec<_>| page).await?;
+        let is_cut_off = files.len() >= MOST_FILES;
+        let both = |file: ChangedFile| [Some(file.filename), file.previous_filename];
+        let paths = files.into_iter().flat_map(both).flatten();
+        Ok(ChangedPaths {
+            paths: paths.collect(),
+            is_cut_off,
+        })
+    }
+
+    async fn comments_since(
+        &self,
+        id: RepositoryId,
+        since: Timestamp,
+    ) -> Result<Vec<IssueComment>, ApiError> {
+        let since = since.strftime("%Y-%m-%dT%H:%M:%SZ");
+        let rest = format!("issues/comments?since={since}&sort=updated&direction=asc&per_page=100");
+        let call = Call::get(self.below(id, &rest)?);
+        let entries =
+            |page: Vec<CommentAnswer>| page.into_iter().filter_map(CommentAnswer::into_comment).collect();
+        self.pages(call, "list comments", entries).await
+    }
+
+    async fn branch(&self, id: RepositoryId, name: &str) -> Result<CommitSha, ApiError> {
+        let call = Call::get(self.below(id, &format!("branches/{}", part(name)))?);
+        let branch: Branch = self.get(&call, &format!("read the branch `{name}`")).await?;
+        Ok(branch.commit.sha)
+    }
+
+    async fn file(&self, id: RepositoryId, path: &str, at: &CommitSha) -> Result<Option<String>, ApiError> {
+        let call = Call::get(self.below(id, &format!("contents/{}?ref={at}", file_path(path)))?).raw();
+        self.text(&call, &format!("read `{path}`")).await
+    }
+
+    async fn paths_named(
+        &self,
+        id: RepositoryId,
+        name: &str,
+        at: &CommitSha,
+    ) -> Result<Vec<String>, ApiError> {
+        let call = Call::get(self.below(id, &format!("git/trees/{at}?recursive=1"))?);
+        let tree: Tree = self.get(&call, "list the files of a commit").await?;
+        if tree.truncated {
+            return Err(ApiError::never(
+                "list the files of a commit: there are more than GitHub lists",
+            ));
+        }
+        let files = tree.tree.into_iter().filter(|entry| entry.kind == "blob");
+        let named = files.filter(|file| file.path.rsplit('/').next() == Some(name));
+        Ok(named.map(|file| file.path).collect())
+    }
+
+    async fn account(&self, login: &str) -> Result<Option<Account>, ApiError> {
+        let call = Call::get(format!("/users/{}", part(login)));
+        match self.get(&call, &format!("read the account `{login}`")).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    async fn collaborators(&self, id: RepositoryId) -> Result<Vec<Collaborator>, ApiError> {
+        let call = Call::get(self.below(id, "collaborators?affiliation=all&permission=push&per_page=100")?);
+        let entries = |page: Vec<CollaboratorAnswer>| {
+            page.into_iter()
+                .map(CollaboratorAnswer::into_collaborator)
+                .collect()
+        };
+        self.pages(call, "list the collaborators", entries).await
+    }
+
+    async fn check_runs(
+        &self,
+        id: RepositoryId,
+        head: &CommitSha,
+    ) -> Result<Vec<ExistingCheckRun>, ApiError> {
+        let app = self.app.map_or_else(String::new, |app| format!("&app_id={app}"));
+        let rest = format!("commits/{head}/check-runs?filter=all&per_page=100{app}");
+        let call = Call::get(self.below(id, &rest)?);
+        let runs: Vec<CheckRunAnswer> = self
+            .pages(call, "list the check runs of a commit", |page: CheckRuns| {
+                page.check_runs
+            })
+            .await?;
+        let is_ours = |run: &CheckRunAnswer| self.app.is_some() && run.app.map(|app| app.id) == self.app;
+        let ours = runs.into_iter().filter(is_ours);
+        let told = ours.map(|run| ExistingCheckRun {
+            id: CheckRunId(run.id),
+            name: run.name,
+            external_id: run.external_id.unwrap_or_default(),
+        });
+        Ok(told.collect())
+    }
+
+    async fn create_check_run(
+        &self,
+        id: RepositoryId,
+        head: &CommitSha,
+        check: &CheckOutput,
+    ) -> Result<CheckRunId, ApiError> {
+        let call = Call::post(self.below(id, "check-runs")?, &CheckBody::of(check, Some(head)));
+        let made: CheckRunAnswer = self.get(&call, "make a check run").await?;
+        Ok(CheckRunId(made.id))
+    }
+
+    async fn update_check_run(
+        &self,
+        id: RepositoryId,
+        number: CheckRunId,
+        check: &CheckOutput,
+    ) -> Result<(), ApiError> {
+        let path = self.below(id, &format!("check-runs/{}", number.0))?;
+        let call = Call::patch(path, &CheckBody::of(check, None));
+        self.send(&call, "change a check run").await.map(|_| ())
+    }
+
+    async fn comments(&self, id: RepositoryId, number: u64) -> Result<Vec<Comment>, ApiError> {
+        let call = Call::get(self.below(id, &format!("issues/{number}/comments?per_page=100"))?);
+        let doing = format!("list the comments of pull request {number}");
+        self.pages(call, &doing, |page: Vec<_>| page).await
+    }
+
+    async fn create_comment(
+        &self,
+        id: RepositoryId,
+        number: u64,
+        markdown: &str,
+    ) -> Result<Comment, ApiError> {
+        let path = self.below(id, &format!("issues/{number}/comments"))?;
+        let call = Call::post(path, &json!({ "body": markdown }));
+        self.get(&call, &format!("comment on pull request {number}"))
+            .await
+    }
+
+    async fn update_comment(&self, id: RepositoryId, comment: u64, markdown: &str) -> Result<(), ApiError> {
+        let path = self.below(id, &format!("issues/comments/{comment}"))?;
+        let call = Call::patch(path, &json!({ "body": markdown }));
+        self.send(&call, "change a comment").await.map(|_| ())
+    }
+
+    async fn react(&self, id: RepositoryId, comment: u64, reaction: Reaction) -> Result<(), ApiError> {
+        let content = match reaction {
+            Reaction::Eyes => "eyes",
+            Reaction::Rocket => "rocket",
+            Reaction::Confused => "confused",
+        };
+        let path = self.below(id, &format!("issues/comments/{comment}/reactions"))?;
+        let call = Call::post(path, &json!({ "content": content }));
+        self.send(&call, "react to a comment").await.map(|_| ())
+    }
+}

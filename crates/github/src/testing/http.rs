@@ -1,0 +1,319 @@
+//! The fake behind HTTP, as GitHub's REST API has it: paths, pages, refusals.
+//!
+//! What it answers is what the port answers, put into GitHub's JSON. It stands on wiremock, so that each request that came can be
+//! looked at afterwards.
+
+mod checks;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::any};
+
+use super::{FakeGitHub, payloads};
+use crate::{
+    api::{ApiError, CheckRunId, GitHub as _, Permission, RepositoryId},
+    payload::{Comment, CommitSha},
+};
+
+/// The token that the fake takes.
+pub const FAKE_TOKEN: &str = "ghs_fakeTokenOfTheFakeGitHub";
+
+/// How many entries a page has at most, whatever is asked for: so that pages are met without a hundred of anything.
+const PAGE: usize = 2;
+
+/// The fake behind HTTP on loopback, until it is dropped.
+pub struct HttpFake {
+    server: MockServer,
+}
+
+struct Face(Arc<FakeGitHub>);
+
+/// An answer: its status and its body.
+type Answer = (u16, Body);
+
+enum Body {
+    Json(Value),
+    /// A list, of which a page is told.
+    List(Option<&'static str>, Vec<Value>),
+    Text(String),
+}
+
+impl HttpFake {
+    /// Has a fake answer on a free port of loopback.
+    pub async fn start(github: Arc<FakeGitHub>) -> Self {
+        let server = MockServer::start().await;
+        Mock::given(any()).respond_with(Face(github)).mount(&server).await;
+        Self { server }
+    }
+
+    /// Returns the address of the API.
+    pub fn address(&self) -> String {
+        self.server.uri()
+    }
+
+    /// Returns every request that came, the first one first.
+    pub async fn requests(&self) -> Vec<Request> {
+        self.server.received_requests().await.unwrap_or_default()
+    }
+}
+
+impl Respond for Face {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let authorised = request
+            .headers
+            .get("authorization")
+            .and_then(|value| value.to_str().ok());
+        if authorised != Some(&format!("Bearer {FAKE_TOKEN}")) {
+            return refusal(401, "Bad credentials");
+        }
+        if self.0.lock().is_down {
+            return refusal(503, "Service unavailable");
+        }
+        if let Some(elsewhere) = moved(&self.0, request) {
+            return ResponseTemplate::new(301).insert_header("location", elsewhere);
+        }
+        let answer = answer(&self.0, request).now_or_never();
+        let answer = answer.expect("the fake waits for nothing");
+        match answer {
+            Ok(Some((status, body))) => template(request, status, body),
+            Ok(None) => refusal(404, "Not Found"),
+            Err(error) => refusal(error.status.unwrap_or(502), "Not Found"),
+        }
+    }
+}
+
+/// Returns where something is whose repository has another name by now.
+fn moved(github: &FakeGitHub, request: &Request) -> Option<String> {
+    let path = request.url.path().strip_prefix("/repos/")?;
+    let mut parts = path.splitn(3, '/');
+    let former = format!("{}/{}", parts.next()?, parts.next()?);
+    let name = github.name_after(&former)?;
+    let mut elsewhere = request.url.clone();
+    let rest = parts.next().map_or_else(String::new, |rest| format!("/{rest}"));
+    elsewhere.set_path(&format!("/repos/{name}{rest}"));
+    Some(elsewhere.to_string())
+}
+
+fn refusal(status: u16, message: &str) -> ResponseTemplate {
+    ResponseTemplate::new(status)
+        .insert_header("x-github-request-id", "FAKE:1")
+        .set_body_json(json!({ "message": message }))
+}
+
+fn template(request: &Request, status: u16, body: Body) -> ResponseTemplate {
+    let template = ResponseTemplate::new(status);
+    let (key, entries) = match body {
+        Body::Json(body) => return template.set_body_json(body),
+        Body::Text(text) => return template.set_body_string(text),
+        Body::List(key, entries) => (key, entries),
+    };
+    let asked = request.url.query_pairs().find(|(name, _)| name == "page");
+    let page: usize = asked.and_then(|(_, page)| page.parse().ok()).unwrap_or(1);
+    let total = entries.len();
+    let told: Vec<Value> = entries.into_iter().skip((page - 1) * PAGE).take(PAGE).collect();
+    let template = match page * PAGE < total {
+        true => {
+            let mut next = request.url.clone();
+            let others = request.url.query_pairs().filter(|(name, _)| name != "page");
+            let others: Vec<(String, String)> =
+                others.map(|(name, value)| (name.into(), value.into())).collect();
+            next.query_pairs_mut()
+                .clear()
+                .extend_pairs(others)
+                .append_pair("page", &(page + 1).to_string());
+            template.insert_header("link", format!("<{next}>; rel=\"next\""))
+        }
+        false => template,
+    };
+    match key {
+        Some(key) => template.set_body_json(json!({ "total_count": total, key: told })),
+        None => template.set_body_json(told),
+    }
+}
+
+/// Returns what the fake answers; `None` where it has no such path.
+async fn answer(github: &FakeGitHub, request: &Request) -> Result<Option<Answer>, ApiError> {
+    let path = request.url.path().trim_start_matches('/');
+    let decoded = path
+        .split('/')
+        .map(|part| percent_decode_str(part).decode_utf8_lossy());
+    let decoded: Vec<_> = decoded.collect();
+    let parts: Vec<&str> = decoded.iter().map(|part| &**part).collect();
+    let method = request.method.as_str();
+    match parts.as_slice() {
+        ["users", login] => account(github, login).await,
+        ["repos", owner, name, rest @ ..] => match github.id_of(&format!("{owner}/{name}")) {
+            Some(id) if method == "GET" => read(github, id, rest, request).await,
+            Some(id) => write(github, id, method, rest, request).await,
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+async fn account(github: &FakeGitHub, login: &str) -> Result<Option<Answer>, ApiError> {
+    let account = github.account(login).await?;
+    Ok(account.map(|account| (200, Body::Json(payloads::of_account(&account)))))
+}
+
+async fn read(
+    github: &FakeGitHub,
+    id: RepositoryId,
+    rest: &[&str],
+    request: &Request,
+) -> Result<Option<Answer>, ApiError> {
+    let body = match rest {
+        [] => Body::Json(payloads::of_repository(&github.repository(id).await?)),
+        ["pulls"] => {
+            let open = github.open_pull_requests(id).await?;
+            Body::List(None, open.iter().map(payloads::of_pull_request).collect())
+        }
+        ["pulls", number] => Body::Json(payloads::of_pull_request(
+            &github.pull_request(id, parsed(number)).await?,
+        )),
+        ["pulls", number, "files"] => {
+            let changed = github.changed_paths(id, parsed(number)).await?;
+            let files = changed
+                .paths
+                .iter()
+                .map(|path| json!({ "filename": path, "status": "modified" }));
+            Body::List(None, files.collect())
+        }
+        ["branches", name] => Body::Json(json!({ "commit": { "sha": github.branch(id, name).await? } })),
+        ["contents", path @ ..] => match github.file(id, &path.join("/"), &commit(request, "ref")).await? {
+            Some(text) => Body::Text(text),
+            None => return Ok(None),
+        },
+        ["git", "trees", sha] => tree(github, id, &sha.parse().unwrap_or_else(|_| no_commit())),
+        ["collaborators"] => {
+            let all = github.collaborators(id).await?;
+            let told = all.iter().map(|one| {
+                let mut told = payloads::of_account(&one.account);
+                told["permissions"] = permissions(one.permission);
+                told
+            });
+            Body::List(None, told.collect())
+        }
+        ["issues", number, "comments"] => {
+            let comments = github.comments(id, parsed(number)).await?;
+            Body::List(None, comments.iter().map(of_comment).collect())
+        }
+        ["issues", "comments"] => comments_since(github, id, request).await?,
+        ["commits", sha, "check-runs"] => {
+            let runs = github
+                .check_runs(id, &sha.parse().unwrap_or_else(|_| no_commit()))
+                .await?;
+            let told = runs.iter().map(|run| {
+                json!({ "id": run.id.0, "name": run.name, "external_id": run.external_id, "app": { "id": github.app() } })
+            });
+            Body::List(Some("check_runs"), told.collect())
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((200, body)))
+}
+
+fn tree(github: &FakeGitHub, id: RepositoryId, commit: &CommitSha) -> Body {
+    let mut state = github.lock();
+    let files = state.repository(id).files.get(commit);
+    let paths = files.into_iter().flat_map(|files| files.keys());
+    let entries: Vec<Value> = paths
+        .map(|path| json!({ "path": path, "type": "blob" }))
+        .collect();
+    Body::Json(json!({ "sha": commit, "tree": entries, "truncated": false }))
+}
+
+async fn comments_since(github: &FakeGitHub, id: RepositoryId, request: &Request) -> Result<Body, ApiError> {
+    let since = query(request, "since").and_then(|since| since.parse().ok());
+    let comments = github.comments_since(id, since.unwrap_or_default()).await?;
+    let told = comments.iter().map(|one| {
+        let mut told = of_comment(&one.comment);
+        told["issue_url"] = json!(format!("https://api.github.com/repos/x/y/issues/{}", one.number));
+        told
+    });
+    Ok(Body::List(None, told.collect()))
+}
+
+async fn write(
+    github: &FakeGitHub,
+    id: RepositoryId,
+    method: &str,
+    rest: &[&str],
+    request: &Request,
+) -> Result<Option<Answer>, ApiError> {
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+    match (method, rest) {
+        ("POST", ["issues", number, "comments"]) => {
+            let comment = github.create_comment(id, parsed(number), &text("body")).await?;
+            Ok(Some((201, Body::Json(of_comment(&comment)))))
+        }
+        ("PATCH", ["issues", "comments", comment]) => {
+            github.update_comment(id, parsed(comment), &text("body")).await?;
+            Ok(Some((200, Body::Json(json!({})))))
+        }
+        ("POST", ["issues", "comments", comment, "reactions"]) => {
+            let Some(reaction) = checks::reaction(&text("content")) else {
+                return Ok(None);
+            };
+            github.react(id, parsed(comment), reaction).await?;
+            Ok(Some((201, Body::Json(json!({})))))
+        }
+        ("POST", ["check-runs"]) => {
+            let head = text("head_sha").parse().unwrap_or_else(|_| no_commit());
+            let made = github.create_check_run(id, &head, &checks::of(&body)).await?;
+            Ok(Some((201, Body::Json(json!({ "id": made.0 })))))
+        }
+        ("PATCH", ["check-runs", number]) => {
+            let number = CheckRunId(parsed(number));
+            github.update_check_run(id, number, &checks::of(&body)).await?;
+            Ok(Some((200, Body::Json(json!({ "id": number.0 })))))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn of_comment(comment: &Comment) -> Value {
+    json!({
+        "id": comment.id,
+        "body": comment.body,
+        "user": comment.user.as_ref().map(payloads::of_account),
+        "created_at": comment.created_at,
+        "updated_at": comment.updated_at,
+    })
+}
+
+fn permissions(permission: Permission) -> Value {
+    json!({
+        "pull": permission >= Permission::Read,
+        "triage": permission >= Permission::Triage,
+        "push": permission >= Permission::Write,
+        "maintain": permission >= Permission::Maintain,
+        "admin": permission >= Permission::Admin,
+    })
+}
+
+fn query(request: &Request, name: &str) -> Option<String> {
+    let mut pairs = request.url.query_pairs();
+    pairs
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}
+
+fn commit(request: &Request, name: &str) -> CommitSha {
+    let named = query(request, name).and_then(|sha| sha.parse().ok());
+    named.unwrap_or_else(no_commit)
+}
+
+/// A commit that no repository has.
+fn no_commit() -> CommitSha {
+    "0".repeat(40).parse().expect("40 digits")
+}
+
+/// Returns a number of a path; what is none is that of nothing.
+fn parsed(text: &str) -> u64 {
+    text.parse().unwrap_or(0)
+}

@@ -1,0 +1,244 @@
+//! The REST API is asked as GitHub has it, and its answers come out as they went in.
+
+use std::sync::Arc;
+
+use blueproof_github::{
+    api::{
+        Annotation, ApiRetry, CheckAction, CheckConclusion, CheckOutput, CheckRunState, GitHub, Permission,
+        Reaction, RepositoryId,
+    },
+    payload::{Account, AccountKind},
+    rest::{ApiToken, FixedToken, RestGitHub},
+    testing::{FAKE_TOKEN, FakeGitHub, HttpFake},
+};
+use jiff::Timestamp;
+
+const REPOSITORY: RepositoryId = RepositoryId(7);
+const APP: u64 = 99;
+const FILES: [(&str, &str); 5] = [
+    ("OWNERS", "approvers: [ada]\n"),
+    ("docs/OWNERS", "approvers: [dora]\n"),
+    ("docs/a b?.md", "ä\n"),
+    ("OWNERS_ALIASES", ""),
+    ("deep/er/OWNERS", ""),
+];
+
+struct Sides {
+    fake: Arc<FakeGitHub>,
+    rest: RestGitHub,
+    http: HttpFake,
+    ada: Account,
+}
+
+impl Sides {
+    async fn new() -> Self {
+        let fake = Arc::new(FakeGitHub::new(APP));
+        let ada = fake.add_account(1, "ada", AccountKind::User);
+        fake.add_repository(REPOSITORY, "kubeflow/trainer", &FILES);
+        let http = HttpFake::start(fake.clone()).await;
+        let rest = client(&http, FAKE_TOKEN);
+        rest.repository_named("kubeflow/trainer")
+            .await
+            .expect("it is there");
+        Self {
+            fake,
+            rest,
+            http,
+            ada,
+        }
+    }
+}
+
+fn client(http: &HttpFake, token: &str) -> RestGitHub {
+    let tokens = Arc::new(FixedToken(ApiToken::new(token)));
+    RestGitHub::new(&http.address(), Some(APP), tokens).expect("an address")
+}
+
+fn check() -> CheckOutput {
+    CheckOutput {
+        name: "GPU · nano-lm".into(),
+        external_id: "r-1".into(),
+        details_url: Some("https://gpu.example.org/runs/r-1".into()),
+        state: CheckRunState::Completed {
+            conclusion: CheckConclusion::ActionRequired,
+            at: Timestamp::from_second(1_800_000_100).expect("a time"),
+        },
+        started_at: None,
+        title: "waits for an approval".into(),
+        summary: "| a | b |".into(),
+        text: String::new(),
+        annotations: vec![Annotation {
+            path: "examples/nano-lm/nano-lm.ipynb".into(),
+            start_line: 7,
+            end_line: 7,
+            message: "ValueError: no".into(),
+            title: "cell 3".into(),
+        }],
+        actions: vec![CheckAction::Approve, CheckAction::Cancel],
+    }
+}
+
+/// Asserts that a call comes to the same through HTTP.
+macro_rules! same {
+    ($sides:ident.$call:ident($($argument:expr),*)) => {{
+        let (through_http, directly) =
+            ($sides.rest.$call($($argument),*).await, $sides.fake.$call($($argument),*).await);
+        assert_eq!(through_http.expect("it is answered"), directly.expect("it is answered"));
+    }};
+}
+
+#[tokio::test]
+async fn what_is_read_is_what_is_there_page_by_page() {
+    let sides = Sides::new().await;
+    let paths = ["a.py", "b.py", "c.py", "d.py", "e.py"];
+    let numbers: Vec<u64> = (0..5)
+        .map(|_| sides.fake.open(REPOSITORY, &sides.ada, &paths))
+        .collect();
+    for id in 10..15 {
+        let account = sides
+            .fake
+            .add_account(id, &format!("user-{id}"), AccountKind::User);
+        sides
+            .fake
+            .set_permission(REPOSITORY, &account, Permission::Maintain);
+        sides.fake.comment(REPOSITORY, numbers[0], &account, "/gpu-why");
+    }
+    let main = sides.fake.branch(REPOSITORY, "main").await.expect("there is one");
+    same!(sides.repository(REPOSITORY));
+    same!(sides.pull_request(REPOSITORY, numbers[3]));
+    same!(sides.open_pull_requests(REPOSITORY));
+    same!(sides.changed_paths(REPOSITORY, numbers[0]));
+    same!(sides.comments_since(REPOSITORY, Timestamp::UNIX_EPOCH));
+    same!(sides.comments(REPOSITORY, numbers[0]));
+    same!(sides.branch(REPOSITORY, "main"));
+    for path in ["OWNERS", "docs/a b?.md", "none"] {
+        same!(sides.file(REPOSITORY, path, &main));
+    }
+    same!(sides.paths_named(REPOSITORY, "OWNERS", &main));
+    for login in ["ada", "nobody"] {
+        same!(sides.account(login));
+    }
+    same!(sides.collaborators(REPOSITORY));
+}
+
+#[tokio::test]
+async fn what_is_written_stands_there_as_it_was_meant() {
+    let sides = Sides::new().await;
+    let number = sides.fake.open(REPOSITORY, &sides.ada, &[]);
+    let head = sides.fake.head(REPOSITORY, number);
+    let made = sides
+        .rest
+        .create_check_run(REPOSITORY, &head, &check())
+        .await
+        .expect("it is made");
+    assert_eq!(sides.fake.checks(REPOSITORY, &head), [check()]);
+    same!(sides.check_runs(REPOSITORY, &head));
+    let later = CheckOutput {
+        state: CheckRunState::InProgress,
+        actions: Vec::new(),
+        ..check()
+    };
+    sides
+        .rest
+        .update_check_run(REPOSITORY, made, &later)
+        .await
+        .expect("it is changed");
+    assert_eq!(sides.fake.checks(REPOSITORY, &head), [later]);
+
+    let comment = sides
+        .rest
+        .create_comment(REPOSITORY, number, "a")
+        .await
+        .expect("it is made");
+    sides
+        .rest
+        .update_comment(REPOSITORY, comment.id, "b\n")
+        .await
+        .expect("it is changed");
+    sides
+        .rest
+        .react(REPOSITORY, comment.id, Reaction::Confused)
+        .await
+        .expect("it is made");
+    let known = sides.fake.comments(REPOSITORY, number).await.expect("a read");
+    assert_eq!(known[0].body.as_deref(), Some("b\n"));
+    assert_eq!(sides.fake.reactions(REPOSITORY, comment.id), [Reaction::Confused]);
+}
+
+#[tokio::test]
+async fn a_repository_that_was_renamed_is_found_again_and_its_number_is_compared() {
+    let sides = Sides::new().await;
+    let number = sides.fake.open(REPOSITORY, &sides.ada, &[]);
+    sides.fake.rename_repository(REPOSITORY, "kubeflow/training");
+    same!(sides.pull_request(REPOSITORY, number));
+    // Somebody else takes the old name. What is there is not ours, and is not taken for it.
+    sides
+        .fake
+        .add_repository(RepositoryId(8), "kubeflow/trainer", &[]);
+    let foreign = sides.fake.add_pull_request(RepositoryId(8), number, &sides.ada);
+    for error in [
+        sides
+            .rest
+            .repository(REPOSITORY)
+            .await
+            .expect_err("it is another's"),
+        sides
+            .rest
+            .pull_request(REPOSITORY, foreign)
+            .await
+            .expect_err("it is another's"),
+        sides
+            .rest
+            .open_pull_requests(REPOSITORY)
+            .await
+            .expect_err("it is another's"),
+    ] {
+        assert_eq!(error.retry, ApiRetry::Never);
+        assert!(error.to_string().contains("is another's"), "{error}");
+    }
+    // Whoever learns the new name finds it.
+    sides
+        .rest
+        .repository_named("kubeflow/training")
+        .await
+        .expect("it is there");
+    same!(sides.pull_request(REPOSITORY, number));
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_was_tried_and_whether_another_try_may_help() {
+    let sides = Sides::new().await;
+    let error = sides
+        .rest
+        .pull_request(REPOSITORY, 4711)
+        .await
+        .expect_err("there is none");
+    let told = "could not read pull request 4711: GitHub answered 404 (request FAKE:1)";
+    assert_eq!((error.to_string().as_str(), error.retry), (told, ApiRetry::Never));
+    sides.fake.go_down();
+    let error = sides
+        .rest
+        .branch(REPOSITORY, "main")
+        .await
+        .expect_err("it is down");
+    assert_eq!((error.status, error.retry), (Some(503), ApiRetry::Later));
+    sides.fake.recover();
+    let stranger = client(&sides.http, "ghp_ofSomebodyElse");
+    let error = stranger
+        .repository_named("kubeflow/trainer")
+        .await
+        .expect_err("it is not known");
+    assert_eq!(error.status, Some(401));
+    assert!(!format!("{error:?}").contains("ghp_"));
+    let nobody = RestGitHub::new(
+        "http://127.0.0.1:1",
+        None,
+        Arc::new(FixedToken(ApiToken::new("x"))),
+    );
+    let error = nobody
+        .expect("an address")
+        .repository_named("a/b")
+        .await
+        .expect_err("nobody is there");
+    assert_eq!((error.status, error.retry), (None, ApiRetry::Later));
+}
