@@ -14,6 +14,7 @@ pub mod owners;
 pub mod payload;
 pub mod plan;
 pub mod policy;
+pub mod receiver;
 pub mod rest;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
