@@ -4,12 +4,17 @@
 //! may run: who is entitled is told to the scheduler, and every approval is judged there once more.
 
 mod approve;
+mod comments;
 mod deliveries;
 mod error;
+mod handled;
 mod requests;
 mod wishes;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use blueproof_core::{
     domain::{Actor, PullRequest, QueueName, RunRequest},
@@ -17,8 +22,8 @@ use blueproof_core::{
 };
 
 pub use approve::{ApprovalProblem, ApprovalRequest, PushPending};
-pub use deliveries::{Handled, Ignored, Pushes};
 pub use error::IntakeError;
+pub use handled::{Handled, Ignored, Pushes};
 pub use wishes::Answer;
 
 use crate::{
@@ -57,6 +62,8 @@ pub struct Intake {
     settings: IntakeSettings,
     observed: Observed,
     entitlements: BTreeMap<RepositoryId, Entitlement>,
+    /// The comments that were heard, so that a poll hears none twice.
+    heard: BTreeSet<(RepositoryId, u64)>,
 }
 
 impl Intake {
@@ -67,6 +74,7 @@ impl Intake {
             settings,
             observed: Observed::default(),
             entitlements: BTreeMap::new(),
+            heard: BTreeSet::new(),
         }
     }
 

@@ -1,19 +1,16 @@
 //! What is done about a delivery.
 
-use std::collections::BTreeSet;
-
 use blueproof_core::{
     domain::{RequestKey, RunId},
-    ports::Command,
     view::RunView,
 };
 
 use super::{
-    Answer, ApprovalProblem, ApprovalRequest, Intake, IntakeError, approve::PushPending, wishes::Wish,
+    Answer, ApprovalProblem, ApprovalRequest, Handled, Ignored, Intake, IntakeError, Pushes,
+    approve::PushPending, comments::Said, wishes::Wish,
 };
 use crate::{
-    api::{CheckAction, Reaction, RepositoryId},
-    comment::{self, CommentCommand, TestCommand},
+    api::{CheckAction, RepositoryId},
     key,
     payload::{
         CheckRunAction, CheckRunEvent, CommentAction, IssueCommentEvent, Payload, PullRequestAction,
@@ -21,66 +18,6 @@ use crate::{
     },
     webhook::DeliveryId,
 };
-
-/// What came of a delivery.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Handled {
-    /// It was a reason to look, and that was done.
-    Looked,
-    /// Somebody asked for something: what came of each wish, in their order.
-    Answered(Vec<Result<(), Answer>>),
-    /// Nothing is to be done about it.
-    Ignored(Ignored),
-}
-
-/// Why nothing is to be done about a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ignored {
-    /// It is of a kind that we do not act on.
-    Event,
-    /// It is of a kind that we act on, but not of something that changes anything.
-    Action,
-    /// It is a comment on an issue, or without a command.
-    NoCommand,
-    /// A comment that was written by another than who sent it, or that is not as it was written.
-    NotAsWritten,
-    /// A button or check run of another App.
-    OtherApp,
-}
-
-/// The pull requests to which a push was received that is not worked on yet.
-#[derive(Debug, Clone, Default)]
-pub struct Pushes(BTreeSet<(RepositoryId, u64)>);
-
-impl Pushes {
-    /// Returns the pushes among payloads that are not worked on yet.
-    pub fn among<'a>(payloads: impl IntoIterator<Item = &'a Payload>) -> Self {
-        let pushed = payloads.into_iter().filter_map(|payload| match payload {
-            Payload::PullRequest(event) => {
-                Some((RepositoryId(event.repository.id), event.pull_request.number))
-            }
-            Payload::IssueComment(_)
-            | Payload::CheckRun(_)
-            | Payload::CheckSuite(_)
-            | Payload::Push(_)
-            | Payload::MergeGroup(_)
-            | Payload::WorkflowJob(_)
-            | Payload::Installation(_)
-            | Payload::InstallationRepositories(_)
-            | Payload::Repository(_)
-            | Payload::Ping
-            | Payload::Other => None,
-        });
-        Self(pushed.collect())
-    }
-
-    fn to(&self, repository: RepositoryId, number: u64) -> PushPending {
-        match self.0.contains(&(repository, number)) {
-            true => PushPending::Received,
-            false => PushPending::None,
-        }
-    }
-}
 
 impl Intake {
     /// Does what a delivery asks for. `later` are the pushes that came after it. It may be repeated: what was done once is not done
@@ -173,77 +110,20 @@ impl Intake {
         if event.action != CommentAction::Created {
             return Ok(Handled::Ignored(Ignored::Action));
         }
-        let commands = comment::commands(event.comment.body.as_deref().unwrap_or_default());
-        if commands.is_empty() || !event.issue.is_pull_request() {
+        if !event.issue.is_pull_request() {
             return Ok(Handled::Ignored(Ignored::NoCommand));
         }
-        let is_of_sender = event
-            .comment
-            .user
-            .as_ref()
-            .is_some_and(|user| user.id == event.sender.id);
-        if !is_of_sender || !event.comment.is_unedited() || !event.sender.is_person() {
+        let author = event.comment.user.as_ref();
+        if author.map(|author| author.id) != Some(event.sender.id) {
             return Ok(Handled::Ignored(Ignored::NotAsWritten));
         }
-        self.look(id(&event.repository), event.issue.number).await?;
-        self.know_who_may(id(&event.repository)).await?;
-        let mut answers = Vec::new();
-        for (place, command) in commands.into_iter().enumerate() {
-            answers.push(match command {
-                Ok(command) => self.on_command(event, place, command, later).await?,
-                Err(mistake) => Err(mistake.problem.into()),
-            });
-        }
-        self.acknowledge(event, &answers).await?;
-        Ok(Handled::Answered(answers))
-    }
-
-    async fn on_command(
-        &mut self,
-        event: &IssueCommentEvent,
-        place: usize,
-        command: CommentCommand,
-        later: &Pushes,
-    ) -> Result<Result<(), Answer>, IntakeError> {
-        let repository = id(&event.repository);
-        let comment = event.comment.id.to_string();
-        let wish = Wish {
-            repository,
+        let said = Said {
+            repository: id(&event.repository),
             number: event.issue.number,
+            comment: &event.comment,
             by: &event.sender,
-            key: key::of(["comment", &repository.0.to_string(), &comment, &place.to_string()]),
         };
-        match command {
-            CommentCommand::Test(TestCommand {
-                head,
-                blueprints,
-                profile,
-            }) => {
-                let asked = ApprovalRequest {
-                    number: wish.number,
-                    by: wish.by.clone(),
-                    head,
-                    said_at: event.comment.created_at,
-                    blueprints,
-                    profile,
-                    key: wish.key,
-                    push: later.to(repository, event.issue.number),
-                };
-                Ok(self.approve(repository, &asked).await?.map_err(Answer::from))
-            }
-            CommentCommand::Cancel { blueprints } => self.cancel(&wish, &blueprints).await,
-            CommentCommand::Retest { blueprints } => self.retest(&wish, &blueprints).await,
-            CommentCommand::Hold => {
-                self.hold(&wish, |key, target, by| Command::Hold { key, target, by })
-                    .await
-            }
-            CommentCommand::Resume => {
-                self.hold(&wish, |key, target, by| Command::Resume { key, target, by })
-                    .await
-            }
-            // The check runs say it; a look has just made sure that they do.
-            CommentCommand::Why => Ok(Ok(())),
-        }
+        self.hear(&said, later).await
     }
 
     async fn on_check_run(
@@ -319,22 +199,6 @@ impl Intake {
             view.subject.repository == event.repository.to_repository()
                 && view.subject.head == event.check_run.head_sha.to_head()
         }))
-    }
-
-    /// Answers a comment without a word: whoever follows the pull request gets no mail of it.
-    async fn acknowledge(
-        &self,
-        event: &IssueCommentEvent,
-        answers: &[Result<(), Answer>],
-    ) -> Result<(), IntakeError> {
-        let reaction = match answers.iter().all(Result::is_ok) {
-            true => Reaction::Rocket,
-            false => Reaction::Confused,
-        };
-        let github = &self.ports.github;
-        Ok(github
-            .react(id(&event.repository), event.comment.id, reaction)
-            .await?)
     }
 }
 

@@ -6,6 +6,8 @@ use blueproof_github::{
     intake::{Answer, ApprovalProblem},
 };
 
+use jiff::Timestamp;
+
 use crate::world::{REPOSITORY, World};
 
 #[tokio::test]
@@ -114,6 +116,44 @@ async fn a_sweep_has_the_outcome_of_the_webhooks_that_were_lost() {
         .chain([RunState::AwaitingApproval]);
     let states: Vec<_> = world.runs().await.into_iter().map(|(_, state)| state).collect();
     assert_eq!(states, expected.collect::<Vec<_>>());
+}
+
+/// Where there is no address that GitHub could send to.
+#[tokio::test]
+async fn polling_comes_to_what_webhooks_come_to_and_both_together_to_the_same() {
+    let mut world = World::new().await;
+    let (ada, mallory) = (world.ada.clone(), world.mallory.clone());
+    let number = world
+        .github
+        .open(REPOSITORY, &mallory, &["examples/nano-lm/a.py"]);
+    let mut since = Timestamp::UNIX_EPOCH;
+    since = world.poll(since).await;
+    assert_eq!(
+        world.runs().await,
+        [("nano-lm".to_owned(), RunState::AwaitingApproval)]
+    );
+    world.pass_minutes(5);
+    let comment = world.github.comment(REPOSITORY, number, &ada, "/gpu-test");
+    since = world.poll(since).await;
+    world.until_running(1).await;
+    assert_eq!(world.github.reactions(REPOSITORY, comment), [Reaction::Rocket]);
+
+    // The webhooks of all that come late, and a poll that looks at it again.
+    world.deliver().await;
+    world.poll(Timestamp::UNIX_EPOCH).await;
+    assert_eq!(world.approvals().await, 1);
+    assert_eq!(world.runs().await.len(), 1);
+
+    world.pass_minutes(5);
+    world.github.push(REPOSITORY, number, &mallory);
+    world.poll(since).await;
+    world.until_running(0).await;
+    assert_eq!(world.state(2).await, RunState::AwaitingApproval);
+    // What was said of the head before is not heard again, not by another process either.
+    world.restart_intake();
+    world.poll(Timestamp::UNIX_EPOCH).await;
+    assert_eq!(world.github.reactions(REPOSITORY, comment), [Reaction::Rocket]);
+    assert_eq!(world.approvals().await, 1);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use blueproof_github::{
     testing::{FAKE_TOKEN, FakeDelivery, FakeGitHub, HttpFake},
     worker::DeliveryWorker,
 };
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 pub(crate) const REPOSITORY: RepositoryId = RepositoryId(7);
 /// The number of our App.
@@ -146,6 +146,13 @@ impl World {
     pub(crate) async fn deliver(&mut self) -> Vec<Handled> {
         let deliveries = self.github.take_deliveries();
         self.handle_all(&deliveries).await
+    }
+
+    /// Polls, and has the scheduler decide about what is new.
+    pub(crate) async fn poll(&mut self, since: Timestamp) -> Timestamp {
+        let next = self.intake.poll(REPOSITORY, since).await.expect("GitHub works");
+        self.decide().await;
+        next
     }
 
     /// Has these deliveries handled, each once those before it are.
