@@ -3,6 +3,7 @@
 pub mod agent;
 mod analysis;
 pub mod blueprint;
+pub mod commit;
 mod disk;
 mod document;
 pub mod environment;

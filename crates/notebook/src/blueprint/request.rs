@@ -31,32 +31,41 @@ impl Resolved {
         let head = snapshot::digest(&checkout, &left_out)?;
         let revision = revision::of(&checkout, &left_out);
         self.plan.left_out = left_out;
+        let subject = Subject {
+            repository: Repository::Local(checkout.clone()),
+            pull_request: None,
+            base: None,
+            head,
+            blueprint: self.name.clone(),
+            profile: self.profile.clone(),
+        };
+        let (job, retries) = self.into_job(Source::Folder(checkout));
         Ok(RunRequest {
             key,
             revision,
-            subject: Subject {
-                repository: Repository::Local(checkout.clone()),
-                pull_request: None,
-                base: None,
-                head,
-                blueprint: self.name,
-                profile: self.profile,
-            },
+            subject,
             requested_by,
             author: None,
             asked_from: None,
             queue,
             priority,
-            retries: Retries {
-                infrastructure: self.retries.infrastructure.0,
-                blueprint: self.retries.blueprint.0,
-            },
-            job: Job {
-                source: Source::Folder(checkout),
-                pod_sets: self.pod_sets,
-                timeouts: self.timeouts,
-                work: serde_json::to_value(&self.plan).expect("a plan is plain data"),
-            },
+            retries,
+            job,
         })
+    }
+
+    /// Returns what is carried out where the content comes from `source`, and how often it may be tried again.
+    pub fn into_job(self, source: Source) -> (Job, Retries) {
+        let retries = Retries {
+            infrastructure: self.retries.infrastructure.0,
+            blueprint: self.retries.blueprint.0,
+        };
+        let job = Job {
+            source,
+            pod_sets: self.pod_sets,
+            timeouts: self.timeouts,
+            work: serde_json::to_value(&self.plan).expect("a plan is plain data"),
+        };
+        (job, retries)
     }
 }
