@@ -45,6 +45,9 @@ pub(crate) struct Serve {
     pub(crate) listen: Vec<Address>,
     #[command(flatten)]
     pub(crate) tokens: TokensFile,
+    /// The connection to GitHub, a file of the kind GitHubConnection: pull requests of its repositories are followed
+    #[arg(long, value_name = "FILE", env = "BLUEPROOF_GITHUB")]
+    pub(crate) github: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) machine: Machine,
     #[command(flatten)]

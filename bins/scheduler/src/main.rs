@@ -3,6 +3,7 @@
 //! Arguments in; what is decided, run and served is in the libraries.
 
 mod cli;
+mod github;
 mod places;
 mod serve;
 mod token;

@@ -5,6 +5,7 @@ use std::{ffi::OsStr, fs::Metadata, io, os::unix::fs::PermissionsExt as _, path:
 use blueproof_core::{
     domain::{Bytes, Cpus},
     policy::LocalApproval,
+    sqlite::SqliteStore,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::{
@@ -21,6 +22,7 @@ use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt};
 
 use crate::{
     cli::{self, LogFormat, Serve},
+    github::GitHub,
     places,
 };
 
@@ -68,6 +70,7 @@ fn filter(text: &str) -> Result<EnvFilter, Diagnostic> {
 
 async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let config = config(arguments)?;
+    let github = arguments.github.as_deref().map(GitHub::read).transpose()?;
     let stops = until_told_to_stop()?;
     let machine = Machine::open(&config, |text| tracing::info!("{text}")).await?;
     for warning in &machine.warnings {
@@ -81,13 +84,17 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let service = Arc::new(service);
     let tokens = arguments.tokens.tokens()?;
     let api = Api::new(
-        machine.store,
+        machine.store.clone(),
         machine.output,
         service.clone(),
         tokens,
         env!("CARGO_PKG_VERSION"),
     );
     let listening = listen(&arguments.addresses(&config)).await?;
+    let webhooks = match &github {
+        Some(github) => github.listen().await?,
+        None => None,
+    };
     tokio::spawn(tell_standing(service.standing()));
     let mut working = {
         let service = service.clone();
@@ -100,6 +107,9 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         () = told(stops.clone()) => {}
     }
     let mut serving = answer(api, listening, &stops);
+    if let Some(github) = github {
+        follow(github, webhooks, &machine.store, &service, &mut serving, &stops);
+    }
     tokio::select! {
         () = told(stops) => {}
         ended = &mut working => return Err(ended_by_itself(ended)),
@@ -131,6 +141,31 @@ fn answer(api: Api, listening: Vec<Listening>, stops: &watch::Receiver<bool>) ->
         serving.spawn(at.serve(app.clone(), told(stops.clone())));
     }
     serving
+}
+
+/// Follows GitHub while this process leads, and takes what it sends.
+fn follow(
+    github: GitHub,
+    webhooks: Option<Listening>,
+    store: &Arc<SqliteStore>,
+    service: &Service,
+    serving: &mut JoinSet<()>,
+    stops: &watch::Receiver<bool>,
+) {
+    if let Some((listening, receiver)) = webhooks.zip(github.receiver(store)) {
+        serving.spawn(listening.serve(receiver.router(), told(stops.clone())));
+    }
+    let (leads, leading) = watch::channel(false);
+    tokio::spawn(github.service(store).run(leading));
+    let mut standing = service.standing();
+    tokio::spawn(async move {
+        loop {
+            leads.send_replace(*standing.borrow_and_update() == ServiceStatus::Leading);
+            if standing.changed().await.is_err() {
+                return;
+            }
+        }
+    });
 }
 
 impl Serve {

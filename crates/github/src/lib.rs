@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod comment;
+pub mod connection;
 pub mod entitlement;
 pub mod intake;
 mod key;
@@ -14,8 +15,12 @@ pub mod owners;
 pub mod payload;
 pub mod plan;
 pub mod policy;
+#[cfg(feature = "receiver")]
 pub mod receiver;
+#[cfg(feature = "rest")]
 pub mod rest;
+#[cfg(feature = "rest")]
+pub mod service;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod webhook;

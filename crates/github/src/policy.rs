@@ -25,8 +25,8 @@ const LONGEST_APPROVAL: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 static FORMAT: Format = Format {
     name: "a policy for pull requests",
-    kinds: "docs/pull-requests.md lists every key with the kind of its value",
-    missing: "docs/pull-requests.md has a whole policy",
+    kinds: "`blueproof schema pull-request-policy` prints every key with the kind of its value",
+    missing: "`blueproof schema pull-request-policy` prints what a policy needs",
     placeholders: Placeholders::None,
     most_nodes: 20_000,
 };

@@ -121,7 +121,7 @@ impl DeliveryWorker {
     /// Returns how a delivery stands that could not be worked on, and when it is tried again.
     fn after(&self, delivery: &PendingDelivery, error: &IntakeError) -> (DeliveryState, Option<Timestamp>) {
         let now = self.clock.now();
-        let problem = diagnostic(error);
+        let problem = error.diagnostic();
         let is_old = now.duration_since(delivery.received_at) > OLDEST;
         let at = match error.retry() {
             ApiRetry::Never => return (given_up(problem), None),
@@ -168,15 +168,6 @@ fn read(delivery: &PendingDelivery) -> Result<Payload, Unreadable> {
 fn given_up(problem: Diagnostic) -> DeliveryState {
     DeliveryState::GivenUp {
         problem: Box::new(problem),
-    }
-}
-
-fn diagnostic(error: &IntakeError) -> Diagnostic {
-    match error {
-        IntakeError::Store(error) => (*error.diagnostic).clone(),
-        IntakeError::Blueprints(error) => (*error.diagnostic).clone(),
-        IntakeError::Api(error) => error.diagnostic(),
-        IntakeError::Entitlement(error) => error.diagnostic(),
     }
 }
 

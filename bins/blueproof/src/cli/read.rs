@@ -214,6 +214,11 @@ pub(crate) enum SchemaKind {
     Config,
     /// An event of the log
     Event,
+    /// The connection of a scheduler to GitHub
+    #[value(name = "github-connection")]
+    GitHubConnection,
+    /// What a repository says about its pull requests, in `.github/blueproof.yaml`
+    PullRequestPolicy,
     /// A run, as `get run -o json` writes it
     Run,
     /// Jobs and queues to simulate, as `simulate -f` reads them

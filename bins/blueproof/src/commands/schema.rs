@@ -22,6 +22,8 @@ fn schema_for(kind: SchemaKind) -> serde_json::Value {
         SchemaKind::Blueprint => blueprint::schema(),
         SchemaKind::Config => schemars::schema_for!(ConfigFile).to_value(),
         SchemaKind::Event => output::schema_of::<LoggedFact>().to_value(),
+        SchemaKind::GitHubConnection => blueproof_github::connection::Connection::schema(),
+        SchemaKind::PullRequestPolicy => blueproof_github::policy::Policy::schema(),
         SchemaKind::Simulation => blueproof_simulation::schema(),
         SchemaKind::Run => output::document_schema::<Listed<'_>>("Run").to_value(),
     }

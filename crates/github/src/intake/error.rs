@@ -1,6 +1,7 @@
 //! What can fail between GitHub and the scheduler.
 
 use blueproof_core::ports::{CallError, Retry, StoreError};
+use blueproof_diagnostic::Diagnostic;
 
 use crate::{
     api::{ApiError, ApiRetry},
@@ -25,6 +26,16 @@ pub enum IntakeError {
 }
 
 impl IntakeError {
+    /// Returns it as it is shown to people.
+    pub fn diagnostic(&self) -> Diagnostic {
+        match self {
+            Self::Store(error) => (*error.diagnostic).clone(),
+            Self::Blueprints(error) => (*error.diagnostic).clone(),
+            Self::Api(error) => error.diagnostic(),
+            Self::Entitlement(error) => error.diagnostic(),
+        }
+    }
+
     /// Returns whether another attempt may help.
     pub fn retry(&self) -> ApiRetry {
         match self {

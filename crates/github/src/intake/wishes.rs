@@ -46,10 +46,11 @@ impl Intake {
         named: &[BlueprintName],
     ) -> Result<Result<(), Answer>, IntakeError> {
         let is_open = |view: &RunView| !matches!(view.state, RunState::Ended(_));
-        self.of_each(wish, named, is_open, async |wish, view| {
-            self.stop(wish, view).await
-        })
-        .await
+        let mut answer = Err(Answer::NoRun);
+        for view in self.meant(wish, named, is_open).await? {
+            answer = self.stop(wish, &view).await?;
+        }
+        Ok(answer)
     }
 
     pub(super) async fn retest(
@@ -61,36 +62,30 @@ impl Intake {
         let head = head.map(|known| known.info.head.sha.to_head());
         let is_ended = |view: &RunView| {
             let has_not_passed = matches!(view.state, RunState::Ended(ending) if ending != Ending::Passed);
-            Some(&view.subject.head) == head.as_ref() && (has_not_passed || !named.is_empty())
+            let is_over = matches!(view.state, RunState::Ended(_));
+            Some(&view.subject.head) == head.as_ref() && (has_not_passed || is_over && !named.is_empty())
         };
-        self.of_each(wish, named, is_ended, async |wish, view| {
-            self.retry(wish, view).await
-        })
-        .await
+        let mut answer = Err(Answer::NoRun);
+        for view in self.meant(wish, named, is_ended).await? {
+            answer = self.retry(wish, &view).await?;
+        }
+        Ok(answer)
     }
 
-    /// Does something with each run of the wish's pull request that is meant.
-    async fn of_each(
+    /// Returns the runs of the wish's pull request that are meant.
+    async fn meant(
         &self,
         wish: &Wish<'_>,
         named: &[BlueprintName],
         is_meant: impl Fn(&RunView) -> bool,
-        act: impl AsyncFn(&Wish<'_>, &RunView) -> Result<Result<(), Answer>, IntakeError>,
-    ) -> Result<Result<(), Answer>, IntakeError> {
-        let runs = self.ports.store.runs(RUNS_LOOKED_AT).await?;
+    ) -> Result<Vec<RunView>, IntakeError> {
+        let mut runs = self.ports.store.runs(RUNS_LOOKED_AT).await?;
         let of = pull_request(wish.repository, wish.number);
-        let meant = runs.iter().filter(|view| {
+        runs.retain(|view| {
             let is_named = named.is_empty() || named.contains(&view.subject.blueprint);
             view.subject.of_pull_request().as_ref() == Some(&of) && is_named && is_meant(view)
         });
-        let mut answer = Err(Answer::NoRun);
-        for view in meant {
-            answer = act(wish, view).await?;
-            if answer.is_err() {
-                break;
-            }
-        }
-        Ok(answer)
+        Ok(runs)
     }
 
     pub(super) async fn stop(

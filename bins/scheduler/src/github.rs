@@ -1,0 +1,123 @@
+//! GitHub's side of the scheduler: files and addresses put together.
+
+mod blueprints;
+mod secrets;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use blueproof_core::{
+    ports::{Clock, Deliveries, StoreClient, SystemClock},
+    sqlite::SqliteStore,
+};
+use blueproof_diagnostic::{Code, Diagnostic};
+use blueproof_github::{
+    connection::{Connection, Webhook},
+    intake::{Intake, IntakePorts, IntakeSettings},
+    receiver::Receiver,
+    rest::{FixedToken, RestGitHub},
+    service::GitHubService,
+    webhook::WebhookSecrets,
+    worker::DeliveryWorker,
+};
+use blueproof_host::api::{Address, Listening};
+use tokio::sync::Notify;
+
+use blueprints::GitBlueprints;
+
+/// What an admin says about GitHub, with the secrets that it names.
+pub(crate) struct GitHub {
+    connection: Connection,
+    rest: Arc<RestGitHub>,
+    secrets: Option<WebhookSecrets>,
+    received: Arc<Notify>,
+}
+
+impl GitHub {
+    /// Reads a connection and the files that it names. Call it in a tokio runtime.
+    pub(crate) fn read(path: &Path) -> Result<Self, Diagnostic> {
+        let text = secrets::text(path)?;
+        let connection = Connection::read(&path.display().to_string(), text).map_err(all_in_one)?;
+        let beside = |file: &Path| path.parent().unwrap_or(Path::new("")).join(file);
+        let token = secrets::token(&beside(&connection.token_file.0))?;
+        let app = connection.app_id.map(u64::from);
+        let rest = RestGitHub::new(&connection.api.0, app, Arc::new(FixedToken(token)));
+        let rest = rest.map_err(|error| error.diagnostic())?;
+        let files = connection.webhook.as_ref().map(|webhook| {
+            let files = webhook.secret_files.iter().map(|file| beside(&file.0));
+            files.collect::<Vec<PathBuf>>()
+        });
+        let secrets = files.map(|files| secrets::of_webhook(path, &files)).transpose()?;
+        Ok(Self {
+            connection,
+            rest: Arc::new(rest),
+            secrets,
+            received: Arc::default(),
+        })
+    }
+
+    /// Listens where GitHub is to send its webhooks, if it is. Nobody is answered yet.
+    pub(crate) async fn listen(&self) -> Result<Option<Listening>, Diagnostic> {
+        let Some(Webhook { listen, .. }) = &self.connection.webhook else {
+            return Ok(None);
+        };
+        let address: Address = listen.parse().map_err(|error| {
+            let message = format!("`spec.webhook.listen` of the connection to GitHub: {error}");
+            Diagnostic::error(Code::Usage, message)
+        })?;
+        let listening = address.listen().await?;
+        tracing::info!(address = %listening.address(), "takes webhooks");
+        Ok(Some(listening))
+    }
+
+    /// Returns what answers webhooks, if any are sent.
+    pub(crate) fn receiver(&self, store: &Arc<SqliteStore>) -> Option<Receiver> {
+        let secrets = self.secrets.clone()?;
+        let deliveries: Arc<dyn Deliveries> = store.clone();
+        Some(Receiver::new(
+            secrets,
+            deliveries,
+            Arc::new(SystemClock),
+            self.received.clone(),
+        ))
+    }
+
+    /// Returns what keeps the scheduler up to date.
+    pub(crate) fn service(self, store: &Arc<SqliteStore>) -> GitHubService {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store_client: Arc<dyn StoreClient> = store.clone();
+        let ports = IntakePorts {
+            github: self.rest.clone(),
+            store: store_client,
+            blueprints: Arc::new(GitBlueprints::new(self.connection.web.0.clone())),
+            clock: clock.clone(),
+        };
+        let settings = IntakeSettings {
+            app: self.connection.app_id.map(u64::from),
+            queue: self.connection.queue(),
+        };
+        let intake = Intake::new(ports, settings);
+        let worker = DeliveryWorker::new(store.clone(), clock.clone(), intake);
+        let repositories = self.connection.repositories.into_iter();
+        GitHubService::new(
+            self.rest,
+            worker,
+            clock,
+            self.received,
+            self.connection.poll_every.0,
+            repositories.map(|repository| repository.value.0),
+        )
+    }
+}
+
+/// Returns the first mistake, with the others as what is to be mended, too.
+fn all_in_one(mistakes: Vec<Diagnostic>) -> Diagnostic {
+    let mut mistakes = mistakes.into_iter();
+    let first = mistakes.next().expect("a file that is refused has a mistake");
+    mistakes.fold(first, |first, other| {
+        let place = other.place.map_or_else(String::new, |place| format!("{place}: "));
+        first.because(format!("{place}{}", other.message))
+    })
+}
