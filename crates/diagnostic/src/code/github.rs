@@ -17,5 +17,8 @@ macro_rules! github {
     1105 EntitlementUnreadable "a repository whose approvers cannot be told"
         "OWNERS, OWNERS_ALIASES or `.github/blueproof.yaml` of the repository's default branch cannot be read. Until that is \
          repaired no approval is taken there; those who were entitled before stay so, and what they approved stays approved."
+    1106 CheckRunUpdateLater "a check run that is updated a little later"
+        "A check run whose run only progresses is updated at most every 15 seconds, because GitHub limits how often Apps change \
+         anything. Nothing is wrong: the newest progress is sent when that time is over, and a change of the run's state at once."
     }};
 }
