@@ -5,11 +5,13 @@
 //! `docs/design/github.md`.
 
 pub mod api;
+pub mod check;
 pub mod comment;
 pub mod connection;
 pub mod entitlement;
 pub mod intake;
 mod key;
+mod markdown;
 pub mod observed;
 pub mod owners;
 pub mod payload;
