@@ -19,10 +19,12 @@ pub mod plan;
 pub mod policy;
 #[cfg(feature = "receiver")]
 pub mod receiver;
+pub mod reporter;
 #[cfg(feature = "rest")]
 pub mod rest;
 #[cfg(feature = "rest")]
 pub mod service;
+pub mod sticky;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod webhook;

@@ -4,8 +4,11 @@
 //! delivers it: [`FakeGitHub::take_deliveries`] returns the payloads, as JSON, in their order; a test may lose, repeat and swap them.
 
 mod http;
+mod limits;
 mod payloads;
 mod port;
+#[cfg(test)]
+mod samples;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +19,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     api::{
-        ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, Permission, Reaction, RepositoryId,
+        Annotation, ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, Permission, Reaction,
+        RepositoryId,
     },
     payload::{
         Account, AccountKind, Branch, CheckRun, CheckRunAction, Comment, CommitSha, PullRequestInfo,
@@ -26,6 +30,8 @@ use crate::{
 };
 
 pub use http::{FAKE_TOKEN, HttpFake};
+#[cfg(test)]
+pub(crate) use samples::run_status;
 
 /// When the fake's clock begins.
 const BEGINNING: i64 = 1_800_000_000;
@@ -55,6 +61,9 @@ struct State {
     deliveries: Vec<FakeDelivery>,
     /// The calls that fail, by their numbers.
     failing: BTreeMap<u64, ApiError>,
+    /// The calls that fail each time, by their names.
+    failures: BTreeMap<&'static str, FakeFailure>,
+    calls: BTreeMap<&'static str, u32>,
     former_names: BTreeMap<String, RepositoryId>,
     n_calls: u64,
     is_down: bool,
@@ -68,7 +77,7 @@ struct FakeRepository {
     pull_requests: BTreeMap<u64, FakePullRequest>,
     collaborators: Vec<Collaborator>,
     comments: BTreeMap<u64, FakeComment>,
-    check_runs: BTreeMap<CheckRunId, FakeCheckRun>,
+    check_runs: BTreeMap<CheckRunId, StoredCheckRun>,
 }
 
 #[derive(Debug)]
@@ -84,13 +93,36 @@ struct FakeComment {
     reactions: Vec<Reaction>,
 }
 
-#[derive(Debug, Clone)]
-struct FakeCheckRun {
-    head: CommitSha,
-    output: CheckOutput,
+/// A check run as it stands on the fake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredCheckRun {
+    /// The commit.
+    pub head: CommitSha,
+    /// What was sent last.
+    pub check: CheckOutput,
+    /// All annotations that were ever sent: GitHub adds those of an update.
+    pub annotations: Vec<Annotation>,
+    /// How often it was updated.
+    pub n_updates: u32,
+}
+
+/// How a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FakeFailure {
+    /// GitHub is not reached, and nothing happens.
+    NotReached,
+    /// It happens, and the answer is lost.
+    AnswerLost,
+    /// The rate limit is used up until then.
+    RateLimited(Timestamp),
+    /// GitHub refuses it.
+    Refused,
 }
 
 impl FakeGitHub {
+    /// The number of the account that our comments are by.
+    pub const ACCOUNT: u64 = 990;
+
     /// Returns a GitHub without repositories, on which our App has this number.
     pub fn new(app: u64) -> Self {
         let state = State {
@@ -100,6 +132,8 @@ impl FakeGitHub {
             repositories: BTreeMap::new(),
             deliveries: Vec::new(),
             failing: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            calls: BTreeMap::new(),
             former_names: BTreeMap::new(),
             n_calls: 0,
             is_down: false,
@@ -321,9 +355,16 @@ impl FakeGitHub {
         self.lock().is_down = true;
     }
 
-    /// Has calls answered again.
+    /// Lets each call of this name fail until [`recover`](Self::recover), such as `create_check_run`.
+    pub fn fail(&self, call: &'static str, failure: FakeFailure) {
+        self.lock().failures.insert(call, failure);
+    }
+
+    /// Has every call answered again.
     pub fn recover(&self) {
-        self.lock().is_down = false;
+        let mut state = self.lock();
+        state.is_down = false;
+        state.failures.clear();
     }
 
     /// Returns what was told since this was last asked, in its order.
@@ -342,17 +383,21 @@ impl FakeGitHub {
         self.lock().repository(id).comments[&comment].reactions.clone()
     }
 
-    /// Returns the check runs of a commit, the first one first.
-    pub fn checks(&self, id: RepositoryId, head: &CommitSha) -> Vec<CheckOutput> {
-        let mut state = self.lock();
-        let checks = state.repository(id).check_runs.values();
-        let of_head = checks.filter(|check| check.head == *head);
-        of_head.map(|check| check.output.clone()).collect()
+    /// Returns the check runs of a repository, the first one first.
+    pub fn stored_check_runs(&self, id: RepositoryId) -> Vec<StoredCheckRun> {
+        self.lock().repository(id).check_runs.values().cloned().collect()
     }
 
-    /// Returns how many calls there were.
-    pub fn n_calls(&self) -> u64 {
-        self.lock().n_calls
+    /// Returns what the check runs of a commit show, the first one first.
+    pub fn checks(&self, id: RepositoryId, head: &CommitSha) -> Vec<CheckOutput> {
+        let stored = self.stored_check_runs(id);
+        let of_head = stored.into_iter().filter(|run| run.head == *head);
+        of_head.map(|run| run.check).collect()
+    }
+
+    /// Returns how often a call of this name was made, failures included.
+    pub fn n_calls(&self, call: &str) -> u32 {
+        self.lock().calls.get(call).copied().unwrap_or_default()
     }
 
     /// Returns the number of our App.

@@ -134,6 +134,8 @@ pub struct ExistingCheckRun {
     pub name: String,
     /// What we called it.
     pub external_id: String,
+    /// How many annotations it has (`output.annotations_count`): those of an update are added to them.
+    pub n_annotations: u32,
 }
 
 impl CheckAction {

@@ -252,6 +252,7 @@ fn a_lapsed_approval_and_a_place_in_the_queue_are_in_the_title() {
         lapse: Lapse::OtherPolicy,
     };
     let reason = PendingReason::AwaitingApproval {
+        policy: None,
         lapsed: Some(Box::new(lapsed)),
     };
     waits.view.outlook = Some(Box::new(outlook(reason, None)));

@@ -29,7 +29,9 @@ pub(super) fn of(view: &RunView, settings: &CheckSettings) -> String {
 fn awaiting(view: &RunView, settings: &CheckSettings) -> String {
     let role = &settings.approver_role;
     match view.waits() {
-        Some(PendingReason::AwaitingApproval { lapsed: Some(lapsed) }) => {
+        Some(PendingReason::AwaitingApproval {
+            lapsed: Some(lapsed), ..
+        }) => {
             format!("Waits for a new approval: {lapsed}")
         }
         Some(reason @ PendingReason::Held(_)) => format!("Held: {reason}"),

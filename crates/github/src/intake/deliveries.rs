@@ -1,7 +1,7 @@
 //! What is done about a delivery.
 
 use blueproof_core::{
-    domain::{RequestKey, RunId},
+    domain::{AttemptId, RequestKey, RunId},
     view::RunView,
 };
 
@@ -214,7 +214,8 @@ fn id(repository: &RepositoryInfo) -> RepositoryId {
     RepositoryId(repository.id)
 }
 
-/// Returns the run that a check run's `external_id` names: what stands before its first `/`.
+/// Returns the run that a check run's `external_id` names, by the first attempt that it shows.
 fn run_id(external_id: &str) -> Option<RunId> {
-    external_id.split('/').next()?.parse().ok()
+    let attempt: AttemptId = external_id.parse().ok()?;
+    Some(attempt.run)
 }

@@ -77,6 +77,14 @@ pub(super) struct CheckRunAnswer {
     pub(super) external_id: Option<String>,
     #[serde(default)]
     pub(super) app: Option<App>,
+    #[serde(default)]
+    pub(super) output: CheckOutputAnswer,
+}
+
+#[derive(Deserialize, Default)]
+pub(super) struct CheckOutputAnswer {
+    #[serde(default)]
+    pub(super) annotations_count: u32,
 }
 
 impl CollaboratorAnswer {

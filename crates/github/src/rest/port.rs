@@ -162,6 +162,7 @@ impl GitHub for RestGitHub {
             id: CheckRunId(run.id),
             name: run.name,
             external_id: run.external_id.unwrap_or_default(),
+            n_annotations: run.output.annotations_count,
         });
         Ok(told.collect())
     }

@@ -207,7 +207,7 @@ async fn read(
                 .check_runs(id, &sha.parse().unwrap_or_else(|_| no_commit()))
                 .await?;
             let told = runs.iter().map(|run| {
-                json!({ "id": run.id.0, "name": run.name, "external_id": run.external_id, "app": { "id": github.app() } })
+                json!({ "id": run.id.0, "name": run.name, "external_id": run.external_id, "app": { "id": github.app() }, "output": { "annotations_count": run.n_annotations } })
             });
             Body::List(Some("check_runs"), told.collect())
         }

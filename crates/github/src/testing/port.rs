@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{FakeCheckRun, FakeGitHub, State};
+use super::{FakeFailure, FakeGitHub, State, StoredCheckRun, limits::judge};
 use crate::{
     api::{
-        ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, ExistingCheckRun, GitHub,
+        ApiError, ApiRetry, ChangedPaths, CheckOutput, CheckRunId, Collaborator, ExistingCheckRun, GitHub,
         IssueComment, Reaction, RepositoryId,
     },
     payload::{Account, Comment, CommitSha, PullRequestInfo, PullRequestState, RepositoryInfo},
@@ -14,23 +14,42 @@ use crate::{
 
 impl FakeGitHub {
     /// Answers a call, unless it is to fail.
-    fn answer<T>(&self, doing: &str, answer: impl FnOnce(&mut State) -> Option<T>) -> Result<T, ApiError> {
+    fn answer<T>(
+        &self,
+        call: &'static str,
+        answer: impl FnOnce(&mut State) -> Option<T>,
+    ) -> Result<T, ApiError> {
+        let doing = format!("have `{call}` answered");
         let mut state = self.lock();
         let nth = state.n_calls;
         state.n_calls += 1;
+        *state.calls.entry(call).or_default() += 1;
         if state.is_down {
             return Err(ApiError::later(doing));
         }
         if let Some(error) = state.failing.remove(&nth) {
             return Err(error);
         }
-        answer(&mut state).ok_or_else(|| not_found(doing))
+        match state.failures.get(call).copied() {
+            None => answer(&mut state).ok_or_else(|| refused(&doing, 404)),
+            Some(FakeFailure::AnswerLost) => {
+                answer(&mut state);
+                Err(ApiError::later(doing))
+            }
+            Some(FakeFailure::NotReached) => Err(ApiError::later(doing)),
+            Some(FakeFailure::Refused) => Err(refused(&doing, 403)),
+            Some(FakeFailure::RateLimited(until)) => Err(ApiError {
+                retry: ApiRetry::After(until),
+                status: Some(429),
+                ..ApiError::later(doing)
+            }),
+        }
     }
 }
 
-fn not_found(doing: &str) -> ApiError {
+fn refused(doing: &str, status: u16) -> ApiError {
     ApiError {
-        status: Some(404),
+        status: Some(status),
         ..ApiError::never(doing)
     }
 }
@@ -38,20 +57,20 @@ fn not_found(doing: &str) -> ApiError {
 #[async_trait]
 impl GitHub for FakeGitHub {
     async fn repository(&self, id: RepositoryId) -> Result<RepositoryInfo, ApiError> {
-        self.answer("read a repository", |state| {
+        self.answer("repository", |state| {
             Some(state.repositories.get(&id)?.info.clone())
         })
     }
 
     async fn pull_request(&self, id: RepositoryId, number: u64) -> Result<PullRequestInfo, ApiError> {
-        self.answer("read a pull request", |state| {
+        self.answer("pull_request", |state| {
             let pull_requests = &state.repositories.get(&id)?.pull_requests;
             Some(pull_requests.get(&number)?.info.clone())
         })
     }
 
     async fn open_pull_requests(&self, id: RepositoryId) -> Result<Vec<PullRequestInfo>, ApiError> {
-        self.answer("list the open pull requests", |state| {
+        self.answer("open_pull_requests", |state| {
             let all = state.repositories.get(&id)?.pull_requests.values();
             let open = all.filter(|one| one.info.state == PullRequestState::Open);
             Some(open.map(|one| one.info.clone()).collect())
@@ -59,7 +78,7 @@ impl GitHub for FakeGitHub {
     }
 
     async fn changed_paths(&self, id: RepositoryId, number: u64) -> Result<ChangedPaths, ApiError> {
-        self.answer("list the changed files", |state| {
+        self.answer("changed_paths", |state| {
             let pull_requests = &state.repositories.get(&id)?.pull_requests;
             Some(pull_requests.get(&number)?.changed.clone())
         })
@@ -70,7 +89,7 @@ impl GitHub for FakeGitHub {
         id: RepositoryId,
         since: Timestamp,
     ) -> Result<Vec<IssueComment>, ApiError> {
-        self.answer("list comments", |state| {
+        self.answer("comments_since", |state| {
             let all = state.repositories.get(&id)?.comments.values();
             let changed = all.filter(|one| one.comment.updated_at >= since);
             let told = changed.map(|one| IssueComment {
@@ -82,13 +101,13 @@ impl GitHub for FakeGitHub {
     }
 
     async fn branch(&self, id: RepositoryId, name: &str) -> Result<CommitSha, ApiError> {
-        self.answer("read a branch", |state| {
+        self.answer("branch", |state| {
             state.repositories.get(&id)?.branches.get(name).cloned()
         })
     }
 
     async fn file(&self, id: RepositoryId, path: &str, at: &CommitSha) -> Result<Option<String>, ApiError> {
-        self.answer("read a file", |state| {
+        self.answer("file", |state| {
             Some(state.repositories.get(&id)?.files.get(at)?.get(path).cloned())
         })
     }
@@ -99,7 +118,7 @@ impl GitHub for FakeGitHub {
         name: &str,
         at: &CommitSha,
     ) -> Result<Vec<String>, ApiError> {
-        self.answer("list files", |state| {
+        self.answer("paths_named", |state| {
             let paths = state.repositories.get(&id)?.files.get(at)?.keys();
             let named = paths.filter(|path| path.rsplit('/').next() == Some(name));
             Some(named.cloned().collect())
@@ -107,13 +126,13 @@ impl GitHub for FakeGitHub {
     }
 
     async fn account(&self, login: &str) -> Result<Option<Account>, ApiError> {
-        self.answer("read an account", |state| {
+        self.answer("account", |state| {
             Some(state.accounts.get(&login.to_ascii_lowercase()).cloned())
         })
     }
 
     async fn collaborators(&self, id: RepositoryId) -> Result<Vec<Collaborator>, ApiError> {
-        self.answer("list collaborators", |state| {
+        self.answer("collaborators", |state| {
             Some(state.repositories.get(&id)?.collaborators.clone())
         })
     }
@@ -123,13 +142,14 @@ impl GitHub for FakeGitHub {
         id: RepositoryId,
         head: &CommitSha,
     ) -> Result<Vec<ExistingCheckRun>, ApiError> {
-        self.answer("list check runs", |state| {
+        self.answer("check_runs", |state| {
             let all = state.repositories.get(&id)?.check_runs.iter();
             let of_head = all.filter(|(_, check)| check.head == *head);
             let told = of_head.map(|(id, check)| ExistingCheckRun {
                 id: *id,
-                name: check.output.name.clone(),
-                external_id: check.output.external_id.clone(),
+                name: check.check.name.clone(),
+                external_id: check.check.external_id.clone(),
+                n_annotations: u32::try_from(check.annotations.len()).unwrap_or(u32::MAX),
             });
             Some(told.collect())
         })
@@ -141,11 +161,14 @@ impl GitHub for FakeGitHub {
         head: &CommitSha,
         check: &CheckOutput,
     ) -> Result<CheckRunId, ApiError> {
-        self.answer("make a check run", |state| {
+        judge(check)?;
+        self.answer("create_check_run", |state| {
             let number = CheckRunId(state.new_id());
-            let made = FakeCheckRun {
+            let made = StoredCheckRun {
                 head: head.clone(),
-                output: check.clone(),
+                annotations: check.annotations.clone(),
+                check: check.clone(),
+                n_updates: 0,
             };
             state.repositories.get_mut(&id)?.check_runs.insert(number, made);
             Some(number)
@@ -158,15 +181,19 @@ impl GitHub for FakeGitHub {
         number: CheckRunId,
         check: &CheckOutput,
     ) -> Result<(), ApiError> {
-        self.answer("change a check run", |state| {
+        judge(check)?;
+        self.answer("update_check_run", |state| {
             let check_runs = &mut state.repositories.get_mut(&id)?.check_runs;
-            check_runs.get_mut(&number)?.output = check.clone();
+            let stored = check_runs.get_mut(&number)?;
+            stored.annotations.extend(check.annotations.iter().cloned());
+            stored.check = check.clone();
+            stored.n_updates += 1;
             Some(())
         })
     }
 
     async fn comments(&self, id: RepositoryId, number: u64) -> Result<Vec<Comment>, ApiError> {
-        self.answer("list the comments of a pull request", |state| {
+        self.answer("comments", |state| {
             let all = state.repositories.get(&id)?.comments.values();
             let of_it = all.filter(|one| one.number == number);
             Some(of_it.map(|one| one.comment.clone()).collect())
@@ -180,11 +207,11 @@ impl GitHub for FakeGitHub {
         markdown: &str,
     ) -> Result<Comment, ApiError> {
         let app = Account {
-            id: self.app,
+            id: Self::ACCOUNT,
             login: "blueproof[bot]".into(),
             kind: crate::payload::AccountKind::Bot,
         };
-        self.answer("comment", |state| {
+        self.answer("create_comment", |state| {
             state.repositories.get(&id)?;
             let comment = state.add_comment(id, number, &app, markdown);
             Some(state.repositories[&id].comments[&comment].comment.clone())
@@ -192,7 +219,7 @@ impl GitHub for FakeGitHub {
     }
 
     async fn update_comment(&self, id: RepositoryId, comment: u64, markdown: &str) -> Result<(), ApiError> {
-        self.answer("change a comment", |state| {
+        self.answer("update_comment", |state| {
             let now = state.now;
             let known = state.repositories.get_mut(&id)?.comments.get_mut(&comment)?;
             known.comment.body = Some(markdown.into());
@@ -202,7 +229,7 @@ impl GitHub for FakeGitHub {
     }
 
     async fn react(&self, id: RepositoryId, comment: u64, reaction: Reaction) -> Result<(), ApiError> {
-        self.answer("react to a comment", |state| {
+        self.answer("react", |state| {
             let known = state.repositories.get_mut(&id)?.comments.get_mut(&comment)?;
             if !known.reactions.contains(&reaction) {
                 known.reactions.push(reaction);

@@ -291,7 +291,7 @@ pub(crate) fn check_of(run: u64, head: &str, app: u64) -> CheckRun {
         id: 500 + run,
         name: "GPU · nano-lm".into(),
         head_sha: head.parse().expect("a commit"),
-        external_id: Some(format!("r-{run}")),
+        external_id: Some(format!("r-{run}.1")),
         app: Some(App { id: app }),
     }
 }

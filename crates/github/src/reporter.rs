@@ -1,0 +1,344 @@
+//! Check runs that follow the runs of pull requests.
+//!
+//! Level-triggered: each call makes the check run of one run equal to what is shown of it now. Which check run that is, is found by its
+//! `external_id`; nothing is stored here, and after a restart GitHub is asked once for each head. Before a check run is created or updated
+//! it is forgotten that its head was listed, until GitHub's answer is there: where that is lost, or the call is dropped, the next call
+//! lists before it creates, and learns whether annotations are there already.
+//!
+//! Nothing waits here, and no call is repeated here: whoever calls does both. Requests are made one after another, as GitHub asks of Apps.
+
+mod errors;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use blueproof_core::{
+    domain::{Head, Repository, RunState},
+    ports::{CallError, Clock, Reporter, RunStatus},
+};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Mutex;
+
+use crate::{
+    api::{ApiError, ApiRetry, CheckOutput, CheckRunId, GitHub, RepositoryId},
+    check::{CheckContext, CheckSettings, failed_line},
+    payload::{Comment, CommitSha},
+    sticky::{self, StickyWrite},
+};
+
+/// How long two updates of a run that only progresses are apart at least.
+const PROGRESS_EVERY: SignedDuration = SignedDuration::from_secs(15);
+
+/// How many check runs are remembered. One that was forgotten is listed again.
+const REMEMBERED: usize = 4_096;
+
+/// Shows runs of pull requests as check runs.
+pub struct CheckReporter {
+    github: Arc<dyn GitHub>,
+    clock: Arc<dyn Clock>,
+    settings: CheckSettings,
+    /// What the pages of runs begin with, such as `https://gpu.example`.
+    pages: Option<String>,
+    /// The account that comments are written by; without one there are none.
+    account: Option<u64>,
+    memory: Mutex<Memory>,
+}
+
+/// What was asked of GitHub and sent to it.
+#[derive(Debug, Default)]
+struct Memory {
+    /// The heads whose check runs were listed.
+    listed: BTreeSet<CheckHead>,
+    /// The check runs that are known.
+    known: BTreeMap<CheckKey, KnownCheckRun>,
+    /// The present names of repositories.
+    names: BTreeMap<RepositoryId, String>,
+    /// Our comments, by repository and pull request; `None` where a pull request has none.
+    comments: BTreeMap<(RepositoryId, u64), Option<Comment>>,
+    /// Until when GitHub takes no requests.
+    limited_until: Option<Timestamp>,
+}
+
+/// A commit of a repository.
+type CheckHead = (RepositoryId, CommitSha);
+
+/// A check run, by its head and external id.
+type CheckKey = (CheckHead, String);
+
+/// Why a status is not shown.
+enum NotShown {
+    /// A call failed.
+    Failed(ApiError),
+    /// It only progresses, and is sent again from then on.
+    TooSoon(Timestamp),
+}
+
+/// A check run that is there.
+#[derive(Debug, Clone)]
+struct KnownCheckRun {
+    id: CheckRunId,
+    has_annotations: bool,
+    sent: Option<SentCheck>,
+}
+
+/// What was sent last.
+#[derive(Debug, Clone)]
+struct SentCheck {
+    check: CheckOutput,
+    run_state: RunState,
+    at: Timestamp,
+}
+
+impl CheckReporter {
+    /// Returns a reporter. `pages` is what the addresses of our own pages begin with, where there are any.
+    pub fn new(
+        github: Arc<dyn GitHub>,
+        clock: Arc<dyn Clock>,
+        settings: CheckSettings,
+        pages: Option<String>,
+    ) -> Self {
+        Self {
+            github,
+            clock,
+            settings,
+            pages,
+            account: None,
+            memory: Mutex::default(),
+        }
+    }
+
+    /// Writes the comment of a pull request, too, as the account of this number: only its comments count as ours.
+    pub fn commenting_as(mut self, account: u64) -> Self {
+        self.account = Some(account);
+        self
+    }
+
+    /// Makes the check run of a run of a pull request equal to its status.
+    async fn show(&self, memory: &mut Memory, head: CheckHead, status: &RunStatus) -> Result<(), NotShown> {
+        let check = self.render(memory, head.0, status).await?;
+        self.list(memory, &head).await?;
+        let key = (head, check.external_id.clone());
+        let run_state = status.view.state;
+        let Some(known) = memory.known.get(&key).cloned() else {
+            return Ok(self.create(memory, key, check, run_state).await?);
+        };
+        if let Some(sent) = &known.sent {
+            if sent.check == check {
+                return Ok(());
+            }
+            if let Some(until) = sent.waits_until(run_state, self.clock.now()) {
+                return Err(NotShown::TooSoon(until));
+            }
+        }
+        Ok(self.update(memory, key, known, check, run_state).await?)
+    }
+
+    /// Writes the comment of a run's pull request, where there is something to be written. It is forgotten until GitHub's answer is
+    /// there, as check runs are.
+    async fn comment(
+        &self,
+        memory: &mut Memory,
+        repository: RepositoryId,
+        status: &RunStatus,
+    ) -> Result<(), ApiError> {
+        let (Some(account), Some(number)) = (self.account, status.view.subject.pull_request) else {
+            return Ok(());
+        };
+        let key = (repository, number);
+        let existing = match memory.comments.remove(&key) {
+            Some(known) => known,
+            None => {
+                let all = self.github.comments(repository, number).await?;
+                sticky::find(&all, account).cloned()
+            }
+        };
+        let write = sticky::plan(existing.as_ref(), std::slice::from_ref(status), &self.settings);
+        let written = match write {
+            None => existing,
+            Some(StickyWrite::Create(markdown)) => {
+                Some(self.github.create_comment(repository, number, &markdown).await?)
+            }
+            Some(StickyWrite::Update { id, markdown }) => {
+                self.github.update_comment(repository, id, &markdown).await?;
+                existing.map(|comment| Comment {
+                    body: Some(markdown),
+                    ..comment
+                })
+            }
+        };
+        memory.comments.insert(key, written);
+        Ok(())
+    }
+
+    async fn render(
+        &self,
+        memory: &mut Memory,
+        repository: RepositoryId,
+        status: &RunStatus,
+    ) -> Result<CheckOutput, ApiError> {
+        if let Entry::Vacant(name) = memory.names.entry(repository) {
+            name.insert(self.github.repository(repository).await?.full_name);
+        }
+        let page = self.pages.as_ref();
+        let page = page.map(|pages| format!("{pages}/runs/{}", status.view.id));
+        let line = failed_line(status);
+        let context = CheckContext {
+            page: page.as_deref(),
+            repository: memory.names.get(&repository).map(String::as_str),
+            failed_line: line.as_ref(),
+        };
+        Ok(self.settings.render(status, context))
+    }
+
+    /// Asks GitHub once which check runs a head has.
+    async fn list(&self, memory: &mut Memory, head: &CheckHead) -> Result<(), ApiError> {
+        if memory.listed.contains(head) {
+            return Ok(());
+        }
+        for existing in self.github.check_runs(head.0, &head.1).await? {
+            let known = memory.known.entry((head.clone(), existing.external_id));
+            known.or_insert(KnownCheckRun {
+                id: existing.id,
+                has_annotations: existing.n_annotations > 0,
+                sent: None,
+            });
+        }
+        memory.listed.insert(head.clone());
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        memory: &mut Memory,
+        key: CheckKey,
+        check: CheckOutput,
+        run_state: RunState,
+    ) -> Result<(), ApiError> {
+        let (repository, head) = memory.forget(&key);
+        let id = self.github.create_check_run(repository, &head, &check).await?;
+        let known = KnownCheckRun {
+            id,
+            has_annotations: !check.annotations.is_empty(),
+            sent: Some(self.sent(check, run_state)),
+        };
+        memory.remember(key, known);
+        Ok(())
+    }
+
+    async fn update(
+        &self,
+        memory: &mut Memory,
+        key: CheckKey,
+        known: KnownCheckRun,
+        check: CheckOutput,
+        run_state: RunState,
+    ) -> Result<(), ApiError> {
+        let mut request = check.clone();
+        if known.has_annotations {
+            request.annotations.clear();
+        }
+        let has_annotations = known.has_annotations || !request.annotations.is_empty();
+        let (id, (repository, _)) = (known.id, memory.forget(&key));
+        self.github.update_check_run(repository, id, &request).await?;
+        let known = KnownCheckRun {
+            id,
+            has_annotations,
+            sent: Some(self.sent(check, run_state)),
+        };
+        memory.remember(key, known);
+        Ok(())
+    }
+
+    fn sent(&self, check: CheckOutput, run_state: RunState) -> SentCheck {
+        SentCheck {
+            check,
+            run_state,
+            at: self.clock.now(),
+        }
+    }
+}
+
+impl SentCheck {
+    /// Returns until when the next update has to wait: one of a run that only progresses, so soon after the last one.
+    fn waits_until(&self, run_state: RunState, now: Timestamp) -> Option<Timestamp> {
+        let until = self.at.saturating_add(PROGRESS_EVERY).expect("a time span");
+        (self.run_state == run_state && now < until).then_some(until)
+    }
+}
+
+impl Memory {
+    /// Forgets a check run and that its head was listed, until GitHub has answered what is about to be asked: where the answer is lost,
+    /// GitHub is asked what came of it.
+    fn forget(&mut self, key: &CheckKey) -> CheckHead {
+        self.known.remove(key);
+        self.listed.remove(&key.0);
+        key.0.clone()
+    }
+
+    /// Remembers what GitHub has answered. Where there are too many, all others are forgotten.
+    fn remember(&mut self, key: CheckKey, known: KnownCheckRun) {
+        if self.known.len() >= REMEMBERED {
+            self.known.clear();
+            self.listed.clear();
+            self.comments.clear();
+        }
+        self.listed.insert(key.0.clone());
+        self.known.insert(key, known);
+    }
+}
+
+impl From<ApiError> for NotShown {
+    fn from(error: ApiError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Returns the commit that a run of a pull request of GitHub's is shown at.
+fn head_of(status: &RunStatus) -> Option<CheckHead> {
+    let subject = &status.view.subject;
+    subject.pull_request?;
+    match (&subject.repository, &subject.head) {
+        (Repository::GitHub(id), Head::Commit(commit)) => Some((RepositoryId(*id), commit.parse().ok()?)),
+        (Repository::GitHub(_) | Repository::Local(_), Head::Commit(_) | Head::Snapshot(_)) => None,
+    }
+}
+
+#[async_trait]
+impl Reporter for CheckReporter {
+    fn name(&self) -> &str {
+        "github"
+    }
+
+    async fn report(&self, status: &RunStatus) -> Result<(), CallError> {
+        let Some(head) = head_of(status) else {
+            return Ok(());
+        };
+        let mut memory = self.memory.lock().await;
+        if let Some(until) = memory.limited_until.filter(|until| self.clock.now() < *until) {
+            return Err(errors::limited(until));
+        }
+        let repository = head.0;
+        let shown = match self.show(&mut memory, head, status).await {
+            Ok(()) => {
+                let commented = self.comment(&mut memory, repository, status).await;
+                commented.map_err(NotShown::from)
+            }
+            Err(error) => Err(error),
+        };
+        match shown {
+            Ok(()) => Ok(()),
+            Err(NotShown::TooSoon(until)) => Err(errors::too_soon(until)),
+            Err(NotShown::Failed(error)) => {
+                if let ApiRetry::After(until) = error.retry {
+                    memory.limited_until = Some(until);
+                }
+                Err(errors::call_error(&error, status))
+            }
+        }
+    }
+}
