@@ -4,19 +4,22 @@ mod blueprints;
 mod secrets;
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use blueproof_core::{
-    ports::{Clock, Deliveries, StoreClient, SystemClock},
+    ports::{Clock, Deliveries, Reporter, StoreClient, SystemClock},
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_github::{
+    check::{CheckSettings, InfrastructureConclusion},
     connection::{Connection, Webhook},
     intake::{Intake, IntakePorts, IntakeSettings},
     receiver::Receiver,
+    reporter::CheckReporter,
     rest::{FixedToken, RestGitHub},
     service::GitHubService,
     webhook::WebhookSecrets,
@@ -56,6 +59,29 @@ impl GitHub {
             secrets,
             received: Arc::default(),
         })
+    }
+
+    /// Returns what shows runs on their pull requests. Only an App may write check runs.
+    pub(crate) fn reporter(&self) -> Option<Arc<dyn Reporter>> {
+        if self.connection.app_id.is_none() {
+            tracing::warn!(
+                "without `spec.appId` nothing is shown on pull requests: only a GitHub App may write check runs"
+            );
+            return None;
+        }
+        let settings = CheckSettings {
+            approver_role: "an approver of this repository".into(),
+            infrastructure: InfrastructureConclusion::default(),
+            simulated_clusters: BTreeSet::new(),
+        };
+        let pages = self.connection.pages.as_ref().map(|pages| pages.0.clone());
+        let clock = Arc::new(SystemClock);
+        Some(Arc::new(CheckReporter::new(
+            self.rest.clone(),
+            clock,
+            settings,
+            pages,
+        )))
     }
 
     /// Listens where GitHub is to send its webhooks, if it is. Nobody is answered yet.

@@ -72,7 +72,9 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let config = config(arguments)?;
     let github = arguments.github.as_deref().map(GitHub::read).transpose()?;
     let stops = until_told_to_stop()?;
-    let machine = Machine::open(&config, |text| tracing::info!("{text}")).await?;
+    let reporters = github.iter().filter_map(GitHub::reporter).collect();
+    let note = |text: &str| tracing::info!("{text}");
+    let machine = Machine::open_reporting(&config, note, reporters).await?;
     for warning in &machine.warnings {
         tracing::warn!(code = %warning.code, "{}", warning.message);
     }

@@ -17,12 +17,13 @@ use blueproof_core::{
     view::RunView,
 };
 use blueproof_github::{
-    api::RepositoryId,
+    api::{CheckAction, CheckConclusion, CheckRunState, RepositoryId},
     payload::{Account, AccountKind, CommitSha},
     testing::{FAKE_TOKEN, FakeDelivery, FakeGitHub, HttpFake},
     webhook::WebhookSecret,
 };
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::timeout;
 
 const REPOSITORY: RepositoryId = RepositoryId(7);
 const SECRET: &str = "a secret of the webhook";
@@ -100,7 +101,7 @@ impl Place {
     }
 
     /// Starts the program, and returns it with where it takes webhooks, once it follows the repository.
-    fn serve(&self) -> (Child, String) {
+    fn serve(&self) -> (Served, String) {
         for (name, text) in [("token", FAKE_TOKEN), ("secret", SECRET)] {
             let file = self.write(name, &format!("{text}\n"));
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -128,6 +129,7 @@ impl Place {
         let mut process = command
             .stderr(Stdio::piped())
             .stdin(Stdio::null())
+            .stdout(Stdio::null())
             .spawn()
             .expect("it starts");
         let mut said = BufReader::new(process.stderr.take().expect("it is piped"));
@@ -140,7 +142,7 @@ impl Place {
             }
         }
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        (process, address)
+        (Served(process), address)
     }
 
     fn store(&self) -> SqliteStore {
@@ -166,6 +168,17 @@ impl Place {
         }
     }
 
+    /// Waits until the check run of a commit stands as it is expected.
+    async fn until_shown(&self, head: &CommitSha, expected: impl Fn(CheckRunState) -> bool) {
+        let is_so = |github: &FakeGitHub| {
+            let shown = github.checks(REPOSITORY, head);
+            shown.first().is_some_and(|check| expected(check.state))
+        };
+        let shown = timeout(BOUND, self.github.until(is_so)).await;
+        let checks = self.github.checks(REPOSITORY, head);
+        assert!(shown.is_ok(), "{checks:?}");
+    }
+
     /// Sends everything that GitHub has to tell.
     fn deliver(&self, address: &str) {
         for (nth, FakeDelivery { event, body }) in self.github.take_deliveries().into_iter().enumerate() {
@@ -185,6 +198,24 @@ impl Place {
             stream.read_to_string(&mut answer).expect("it answers");
             assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
         }
+    }
+}
+
+/// The program, which ends with the test.
+struct Served(Child);
+
+impl Served {
+    fn terminate(mut self) -> Option<i32> {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).expect("it is there");
+        self.0.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // One that has ended is nobody's to kill.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -232,6 +263,13 @@ async fn a_pull_request_waits_for_an_owner_whose_word_lets_it_run() {
     place.github.push_back(REPOSITORY, number, &place.mallory, &head);
     place.deliver(&address);
     until(&store, RunId(1), |view| view.state == RunState::AwaitingApproval).await;
+    let checks = || place.github.checks(REPOSITORY, &head);
+    let waits = |state| {
+        let conclusion = CheckConclusion::ActionRequired;
+        matches!(state, CheckRunState::Completed { conclusion: now, .. } if now == conclusion)
+    };
+    place.until_shown(&head, waits).await;
+    assert_eq!(checks()[0].actions[0], CheckAction::Approve);
     place
         .github
         .comment(REPOSITORY, number, &place.mallory, &format!("/gpu-test {head}"));
@@ -248,9 +286,11 @@ async fn a_pull_request_waits_for_an_owner_whose_word_lets_it_run() {
     };
     let refused = "not done: nobody approves their own pull request";
     assert_eq!(told, [outcome("done"), outcome(refused)]);
-    kill_process(Pid::from_child(&process), Signal::TERM).expect("it is there");
-    let mut process = process;
-    assert_eq!(process.wait().expect("it ends").code(), Some(0));
+    place
+        .until_shown(&head, |state| state == CheckRunState::InProgress)
+        .await;
+    assert_eq!(checks().len(), 1);
+    assert_eq!(process.terminate(), Some(0));
 }
 
 #[test]

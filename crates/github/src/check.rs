@@ -39,10 +39,11 @@ pub struct CheckSettings {
 /// How a run is concluded that failed for its infrastructure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InfrastructureConclusion {
-    /// It says nothing about the pull request. A required check that is neutral lets it be merged.
-    #[default]
+    /// It says nothing about the pull request. A required check that is neutral lets it be merged, and a notebook can bring its
+    /// own machine to fail.
     Neutral,
     /// It has not passed.
+    #[default]
     Failure,
 }
 

@@ -60,6 +60,8 @@ record! {
         token_file: FilePath,
         /// The number of the GitHub App that the token is of. Check runs have buttons only where it is given.
         app_id: Option<u32>,
+        /// What the addresses of pages about runs begin with; a check run then leads to `PAGES/runs/RUN`. Default: it leads nowhere.
+        pages: Option<ApiAddress>,
         /// The repositories that are followed, as `OWNER/NAME`.
         repositories: Vec<Located<RepositoryName>>,
         /// The LocalQueue that runs of pull requests wait in. Default: local.

@@ -126,7 +126,7 @@ impl RestGitHub {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let known = names.get(&id);
         let known = known
-            .ok_or_else(|| ApiError::never(format!("tell what GitHub repository {} is called", id.0)))?;
+            .ok_or_else(|| ApiError::later(format!("tell what GitHub repository {} is called", id.0)))?;
         request::repository_path(&known.full_name)
     }
 }

@@ -16,6 +16,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
 
 use crate::{
     api::{
@@ -40,6 +41,8 @@ const BEGINNING: i64 = 1_800_000_000;
 #[derive(Debug)]
 pub struct FakeGitHub {
     state: Mutex<State>,
+    /// How often it was asked something.
+    asked: watch::Sender<u64>,
     app: u64,
 }
 
@@ -140,6 +143,7 @@ impl FakeGitHub {
         };
         Self {
             state: Mutex::new(state),
+            asked: watch::Sender::new(0),
             app,
         }
     }
@@ -393,6 +397,13 @@ impl FakeGitHub {
         let stored = self.stored_check_runs(id);
         let of_head = stored.into_iter().filter(|run| run.head == *head);
         of_head.map(|run| run.check).collect()
+    }
+
+    /// Returns once something holds, which is looked at again after each call.
+    pub async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let mut asked = self.asked.subscribe();
+        let waited = asked.wait_for(|_| holds(self)).await;
+        waited.expect("it lives as long as whoever waits");
     }
 
     /// Returns how often a call of this name was made, failures included.

@@ -17,7 +17,7 @@ use blueproof_core::{
     domain::{Actor, Bytes, Cpus, Resources},
     engine::Ports,
     policy::{LocalApproval, Policy},
-    ports::{CallError, Clusters, RemovableOutput, StoreError, SystemClock},
+    ports::{CallError, Clusters, RemovableOutput, Reporter, StoreError, SystemClock},
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::Diagnostic;
@@ -90,14 +90,25 @@ impl From<MachineError> for Diagnostic {
 impl Machine {
     /// Opens the store, which is made where there is none, and looks at the machine. `note` is told of what takes long.
     pub async fn open(config: &MachineConfig, note: fn(&str)) -> Result<Self, MachineError> {
+        Self::open_reporting(config, note, Vec::new()).await
+    }
+
+    /// Opens it as [`open`](Self::open) does, and has runs reported there, too, beside the reports in files.
+    pub async fn open_reporting(
+        config: &MachineConfig,
+        note: fn(&str),
+        others: Vec<Arc<dyn Reporter>>,
+    ) -> Result<Self, MachineError> {
         let store = Arc::new(SqliteStore::open(&config.store)?);
         let driver = config.driver(store.identity(), note);
         let inventory = driver.inventory().await?;
         let output = driver.output();
+        let mut reporters: Vec<Arc<dyn Reporter>> = vec![Arc::new(FolderReporter::new(output.clone()))];
+        reporters.extend(others);
         let ports = Ports {
             store: store.clone(),
             clusters: Clusters::one(Arc::new(driver)),
-            reporters: vec![Arc::new(FolderReporter::new(output.clone()))],
+            reporters,
             clock: Arc::new(SystemClock),
         };
         let policy = config.policy.of(inventory.allocatable());

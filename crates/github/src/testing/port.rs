@@ -19,6 +19,16 @@ impl FakeGitHub {
         call: &'static str,
         answer: impl FnOnce(&mut State) -> Option<T>,
     ) -> Result<T, ApiError> {
+        let answered = self.answer_now(call, answer);
+        self.asked.send_modify(|asked| *asked += 1);
+        answered
+    }
+
+    fn answer_now<T>(
+        &self,
+        call: &'static str,
+        answer: impl FnOnce(&mut State) -> Option<T>,
+    ) -> Result<T, ApiError> {
         let doing = format!("have `{call}` answered");
         let mut state = self.lock();
         let nth = state.n_calls;
