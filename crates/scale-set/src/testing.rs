@@ -1,0 +1,1 @@
+//! The service as a model with a memory, for tests.
