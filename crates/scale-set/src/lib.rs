@@ -39,7 +39,7 @@ mod retry;
 mod scope;
 mod secret;
 mod session;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 pub mod testing;
 mod transport;
 mod types;

@@ -337,9 +337,9 @@ impl<H: Handler> Listener<H> {
     async fn quarantine(
         &mut self,
         message: MessageId,
-        error: &(dyn std::error::Error + 'static),
+        error: &(dyn std::error::Error + Send + Sync + 'static),
     ) -> Result<(), ListenerCause> {
-        tracing::error!(scale_set = %self.scale_set, %message, error, "a message is quarantined");
+        tracing::error!(scale_set = %self.scale_set, %message, error = error as &dyn std::error::Error, "a message is quarantined");
         self.count(|report| report.n_quarantined += 1);
         let stage = MessageStage::Quarantined;
         Ok(self.inbox.record(self.scale_set, message, stage, &[]).await?)
