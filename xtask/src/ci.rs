@@ -8,6 +8,7 @@ mod commands;
 mod deny;
 mod github;
 mod kueue;
+mod scale_set;
 mod tally;
 
 use std::{
@@ -42,6 +43,8 @@ pub(crate) enum Step {
     Github,
     /// The queue beside Kueue's own code, on random scenarios.
     Kueue,
+    /// The fake of GitHub's runner scale sets, by GitHub's own client.
+    ScaleSet,
     /// Examples in the documentation.
     Doctest,
     /// Programs under `examples/` of a package, each run to its end.
@@ -80,6 +83,7 @@ impl Step {
         Step::Api,
         Step::Github,
         Step::Kueue,
+        Step::ScaleSet,
         Step::Doctest,
         Step::Examples,
         Step::Doc,
@@ -95,6 +99,7 @@ impl Step {
             Step::Api => "api",
             Step::Github => "github",
             Step::Kueue => "kueue",
+            Step::ScaleSet => "scale-set",
             Step::Doctest => "doctest",
             Step::Examples => "examples",
             Step::Doc => "doc",
@@ -111,6 +116,7 @@ impl Step {
             Step::Api => api::run(workspace),
             Step::Github => github::run(workspace),
             Step::Kueue => kueue::run(workspace),
+            Step::ScaleSet => scale_set::run(workspace),
             Step::Doctest => run_all(&commands::doctest(workspace), workspace),
             Step::Examples => run_all(&commands::examples(workspace), workspace),
             Step::Doc => run_all(&commands::doc(), workspace),

@@ -11,12 +11,15 @@ use tokio::sync::watch;
 use crate::{
     client::Client,
     demand::{Demand, DemandLedger},
-    error::{Error, Retry},
+    error::{Error, RefusalKind, Retry},
     inbox::{EventKey, Inbox, InboxError, MessageStage, StoredMessage},
     message::{Event, Job, Message},
     session::{Connected, Poll, Session, SessionOptions, SessionReport},
     types::{MessageId, RunnerRequestId, ScaleSetId, Statistics},
 };
+
+/// How many turns in a row may fail by a refusal that is for good if it is meant: with the pauses between them, some minutes.
+const DOUBTED_TURNS: u32 = 10;
 
 /// Why an event was not handled.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
@@ -180,7 +183,7 @@ impl<H: Handler> Listener<H> {
         while !is_stopped(&stop) {
             match self.turn(&mut stop).await {
                 Ok(()) => n_failures = 0,
-                Err(ListenerCause::Call(error)) if matches!(error.retry(), Retry::Later(_)) => {
+                Err(ListenerCause::Call(error)) if may_pass(&error, n_failures) => {
                     tracing::warn!(scale_set = %self.scale_set, error = &error as &dyn std::error::Error, "a turn of the listener failed");
                     let pause = self.client.policy().backoff(n_failures);
                     n_failures += 1;
@@ -371,6 +374,16 @@ impl<H: Handler> Listener<H> {
     fn count(&self, change: impl FnOnce(&mut ListenerReport)) {
         self.report.send_modify(change);
     }
+}
+
+/// Returns whether to go on after a call that failed. The service also refuses tokens, and denies that there is what there is, while
+/// it is out of order: that is believed after a while.
+fn may_pass(error: &Error, n_failures: u32) -> bool {
+    let is_doubtful = matches!(
+        error.refusal_kind(),
+        Some(RefusalKind::Unauthorized | RefusalKind::NotFound | RefusalKind::ScaleSetNotFound)
+    );
+    matches!(error.retry(), Retry::Later(_)) || is_doubtful && n_failures < DOUBTED_TURNS
 }
 
 fn is_stopped(stop: &watch::Receiver<bool>) -> bool {

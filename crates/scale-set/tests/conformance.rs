@@ -22,11 +22,18 @@ async fn githubs_own_client_works_with_the_fake() {
         ..ModelOptions::default()
     };
     let service = FakeService::new(Model::new(options), Clock::of_tokio(Timestamp::now()));
-    let server = FakeServer::start(service.clone()).await.expect("loopback has a port");
+    let server = FakeServer::start(service.clone())
+        .await
+        .expect("loopback has a port");
     let set = service.with(|model, _| model.add_scale_set(NewScaleSet::named("gpu")));
     let job = service.with(|model, now| model.queue_job(now, set));
 
-    let output = Command::new(program).arg(server.base()).kill_on_drop(true).output().await.expect("it starts");
+    let output = Command::new(program)
+        .arg(server.base())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .expect("it starts");
 
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");

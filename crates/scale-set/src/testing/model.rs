@@ -13,7 +13,7 @@ use super::{faults::Faults, queue::FakeSet};
 use crate::{
     message::Job,
     testing::Fault,
-    types::{Runner, RunnerId, RunnerRequestId, RunnerStatus, ScaleSet, ScaleSetId, Statistics},
+    types::{NewScaleSet, Runner, RunnerId, RunnerRequestId, RunnerStatus, ScaleSet, ScaleSetId, Statistics},
 };
 
 /// How the model behaves.
@@ -139,6 +139,18 @@ impl Model {
         };
         self.jobs.insert(id, job);
         id
+    }
+
+    /// Makes a scale set.
+    pub fn add_scale_set(&mut self, new: NewScaleSet) -> ScaleSetId {
+        let set = ScaleSet {
+            name: new.name,
+            runner_group_id: new.runner_group_id,
+            labels: new.labels,
+            runner_setting: new.runner_setting,
+            ..ScaleSet::default()
+        };
+        self.add_set(set).id
     }
 
     /// Returns a job.
@@ -300,10 +312,10 @@ impl Model {
     /// Makes a token that says when it expires.
     pub(super) fn issue(&mut self, now: Timestamp, valid_for: Duration) -> String {
         let expires_at = now + valid_for;
-        let claims = json!({"exp": expires_at.as_second(), "jti": self.next_id()}).to_string();
+        let claims = json!({"exp": expires_at.as_second(), "jti": self.next_id().to_string()}).to_string();
         let token = format!(
             "{}.{}.fake",
-            URL_SAFE_NO_PAD.encode("{}"),
+            URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256","typ":"JWT"}"#),
             URL_SAFE_NO_PAD.encode(claims)
         );
         self.tokens.insert(token.clone(), expires_at);
