@@ -37,7 +37,7 @@ pub struct AppInstallation {
 }
 
 /// An App's private key. Its `Debug` shows nothing of it.
-pub struct AppKey(KeyPair);
+pub struct AppKey(Box<KeyPair>);
 
 /// A text that is no private key of an App.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ impl AppKey {
             "PRIVATE KEY" => KeyPair::from_pkcs8(&der),
             _ => return Err(KeyError("it is another kind of key")),
         };
-        pair.map(Self)
+        pair.map(|pair| Self(Box::new(pair)))
             .map_err(|_| KeyError("it is no RSA key of 2048 bits or more"))
     }
 

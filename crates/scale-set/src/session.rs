@@ -44,6 +44,8 @@ pub struct Session {
     scale_set: ScaleSetId,
     options: SessionOptions,
     open: Option<OpenSession>,
+    /// The last one that the service said was lost.
+    lost: Option<uuid::Uuid>,
     /// Failed tries to open it since it was last open.
     n_failures: u32,
     n_not_found: u32,
@@ -139,6 +141,7 @@ impl Session {
             scale_set,
             options,
             open: None,
+            lost: None,
             n_failures: 0,
             n_not_found: 0,
             statistics: None,
@@ -300,14 +303,10 @@ impl Session {
 
     /// Makes a call possible again that failed: a token that expired is refreshed, and a session that is lost is opened anew.
     async fn recover(&mut self, error: Error) -> Result<(), Error> {
-        if error.refusal_kind() == Some(RefusalKind::Unauthorized) {
+        if error.refusal_kind() == Some(RefusalKind::Unauthorized) || is_lost(&error) {
             return self.refresh().await;
         }
-        if !is_lost(&error) {
-            return Err(error);
-        }
-        self.lose();
-        self.try_open().await
+        Err(error)
     }
 
     async fn refresh_if_due(&mut self) -> Result<(), Error> {
@@ -332,7 +331,8 @@ impl Session {
                 self.count(|report| report.n_refreshed += 1);
                 Ok(())
             }
-            Err(error) if is_lost(&error) => {
+            // That the whole scale set is gone is said in outages, too: the session may still be there.
+            Err(error) if error.refusal_kind() == Some(RefusalKind::NotFound) => {
                 self.lose();
                 self.try_open().await
             }
@@ -349,9 +349,11 @@ impl Session {
             Ok(grant) => grant,
             Err(error) => {
                 self.note_failure(&error);
+                self.close_lost(&error).await;
                 return Err(error);
             }
         };
+        self.lost = None;
         self.statistics = grant.statistics;
         self.hold(grant);
         (self.n_failures, self.n_not_found) = (0, 0);
@@ -361,6 +363,15 @@ impl Session {
         });
         self.enter(SessionState::Open(self.client.clock().now()));
         Ok(())
+    }
+
+    /// Closes the session that was said to be lost, where the service says now that one is open: it may be that one.
+    async fn close_lost(&mut self, error: &Error) {
+        let is_conflict = error.refusal_kind() == Some(RefusalKind::SessionConflict);
+        if let Some(lost) = self.lost.take_if(|_| is_conflict) {
+            // If it is another client's after all, that one's stays, and is waited for.
+            let _ = self.client.close_session(self.scale_set, lost).await;
+        }
     }
 
     fn hold(&mut self, grant: SessionGrant) {
@@ -375,7 +386,7 @@ impl Session {
     }
 
     fn lose(&mut self) {
-        self.open = None;
+        self.lost = self.open.take().map(|open| open.grant.session_id);
         self.enter(SessionState::Recovering(self.client.clock().now()));
     }
 

@@ -194,7 +194,7 @@ impl Model {
             match job.state {
                 FakeJobState::Queued => queued.push(job),
                 FakeJobState::Available | FakeJobState::Assigned | FakeJobState::Running(_) => {
-                    n_with_set += 1
+                    n_with_set += 1;
                 }
                 FakeJobState::Completed => {}
             }
