@@ -9,14 +9,16 @@ mod faults;
 mod inbox;
 mod model;
 mod queue;
+mod reply;
 mod routes;
 mod server;
 mod service;
+mod state;
 
 pub use faults::Fault;
 pub use inbox::MemoryInbox;
 pub use model::{FakeJob, FakeJobState, Model, ModelOptions, RunnerConflict};
-pub use routes::Reply;
+pub use reply::Reply;
 pub use server::FakeServer;
 pub use service::FakeService;
 

@@ -9,10 +9,12 @@ use base64::{
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{faults::Faults, queue::FakeSet};
+use super::{
+    faults::{Fault, Faults},
+    state::FakeSet,
+};
 use crate::{
     message::Job,
-    testing::Fault,
     types::{NewScaleSet, Runner, RunnerId, RunnerRequestId, RunnerStatus, ScaleSet, ScaleSetId, Statistics},
 };
 
@@ -27,6 +29,8 @@ pub struct ModelOptions {
     pub admin_token_for: Duration,
     /// How long a queue's token is valid.
     pub queue_token_for: Duration,
+    /// How long a session is kept that nobody uses. How long the service keeps one is not known.
+    pub session_idle_for: Duration,
     /// The most events of a message.
     pub batch: usize,
 }
@@ -90,6 +94,7 @@ impl Default for ModelOptions {
             hold: Duration::from_secs(50),
             admin_token_for: Duration::from_secs(3600),
             queue_token_for: Duration::from_secs(3600),
+            session_idle_for: Duration::from_secs(300),
             batch: 50,
         }
     }
@@ -226,7 +231,7 @@ impl Model {
     }
 
     /// Takes an assigned job back, since no runner took it. After the third time it is dropped.
-    pub fn take_back(&mut self, now: Timestamp, id: RunnerRequestId) {
+    pub fn withdraw_job(&mut self, now: Timestamp, id: RunnerRequestId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.state != FakeJobState::Assigned {
             return;

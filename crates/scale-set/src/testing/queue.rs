@@ -1,9 +1,6 @@
 //! A scale set's session and its queue of messages.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
@@ -13,48 +10,15 @@ use uuid::Uuid;
 use super::{
     faults::Fault,
     model::{FakeJobState, Model},
-    routes::{Asked, Reply, answer, empty, refuse},
+    reply::{Asked, Reply, answer, empty, refuse},
+    state::FakeSession,
 };
-use crate::types::{RunnerRequestId, ScaleSet, ScaleSetId};
-
-#[derive(Debug)]
-pub(super) struct FakeSet {
-    pub(super) set: ScaleSet,
-    pub(super) session: Option<FakeSession>,
-    /// What was sent and not acknowledged.
-    pub(super) messages: BTreeMap<i64, String>,
-    /// What was not sent yet.
-    pub(super) events: VecDeque<Value>,
-    n_messages: i64,
-}
-
-#[derive(Debug)]
-pub(super) struct FakeSession {
-    id: Uuid,
-    owner: String,
-    token: String,
-}
-
-impl FakeSet {
-    pub(super) fn new(set: ScaleSet) -> Self {
-        Self {
-            set,
-            session: None,
-            messages: BTreeMap::new(),
-            events: VecDeque::new(),
-            n_messages: 100_000_000,
-        }
-    }
-
-    fn keep(&mut self, body: String) {
-        self.n_messages += 1;
-        self.messages.insert(self.n_messages, body);
-    }
-}
+use crate::types::{RunnerRequestId, ScaleSetId};
 
 impl Model {
     pub(super) fn open_session(&mut self, now: Timestamp, id: ScaleSetId, owner: &str) -> Reply {
-        let is_held = self.has_session(id);
+        let session = self.sets.get(&id).and_then(|set| set.session.as_ref());
+        let is_held = session.is_some_and(|session| now < session.seen_at + self.options.session_idle_for);
         if is_held {
             return refuse(
                 StatusCode::CONFLICT,
@@ -110,6 +74,7 @@ impl Model {
             id: session,
             owner: owner.into(),
             token: token.clone(),
+            seen_at: now,
         });
         answer(
             StatusCode::OK,
@@ -126,8 +91,11 @@ impl Model {
         if self.take(Fault::QueueTokenExpired) {
             self.tokens.remove(token);
         }
-        let session = self.sets.get(&id).and_then(|set| set.session.as_ref());
-        let is_current = session.is_some_and(|session| session.token == token);
+        let session = self.sets.get_mut(&id).and_then(|set| set.session.as_mut());
+        let is_current = session.is_some_and(|session| {
+            session.seen_at = now;
+            session.token == token
+        });
         is_current && self.tokens.get(token).is_some_and(|expires_at| now < *expires_at)
     }
 

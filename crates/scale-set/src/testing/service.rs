@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use super::{model::Model, routes::Reply};
+use super::{model::Model, reply::Reply};
 use crate::{
     clock::Clock,
     transport::{Delivery, Request, Response, Transport, TransportError},
