@@ -37,6 +37,8 @@ pub struct DemandLedger {
     live: BTreeSet<RunnerRequestId>,
     assigned_jobs: u32,
     suspicious_since: Option<Timestamp>,
+    /// Whether the messages are of an earlier process, and no statistics have come since.
+    is_restored: bool,
 }
 
 impl DemandLedger {
@@ -47,11 +49,33 @@ impl DemandLedger {
             live: BTreeSet::new(),
             assigned_jobs: 0,
             suspicious_since: None,
+            is_restored: false,
         }
     }
 
     /// Takes in what an answer says: its events, and its statistics where it has any.
     pub fn observe(&mut self, now: Timestamp, events: &[Event], statistics: Option<Statistics>) {
+        let is_assigning = self.keep(events) || self.is_restored;
+        if let Some(statistics) = statistics {
+            self.assigned_jobs = statistics.total_assigned_jobs;
+            self.is_restored = false;
+        }
+        let is_missing = self.assigned_jobs == 0 && !self.live.is_empty();
+        if !is_missing {
+            self.suspicious_since = None;
+        } else if is_assigning {
+            self.suspicious_since = self.suspicious_since.or(Some(now));
+        }
+    }
+
+    /// Takes in the events of messages that an earlier process had: the first statistics are held to them, too.
+    pub fn restore(&mut self, events: &[Event]) {
+        self.keep(events);
+        self.is_restored = true;
+    }
+
+    /// Keeps which jobs are live, and returns whether one was assigned.
+    fn keep(&mut self, events: &[Event]) -> bool {
         let mut is_assigning = false;
         for event in events {
             match event {
@@ -65,15 +89,7 @@ impl DemandLedger {
                 Event::Available(_) | Event::Unknown { .. } => {}
             }
         }
-        if let Some(statistics) = statistics {
-            self.assigned_jobs = statistics.total_assigned_jobs;
-        }
-        let is_missing = self.assigned_jobs == 0 && !self.live.is_empty();
-        if !is_missing {
-            self.suspicious_since = None;
-        } else if is_assigning {
-            self.suspicious_since = self.suspicious_since.or(Some(now));
-        }
+        is_assigning
     }
 
     /// Returns the demand.

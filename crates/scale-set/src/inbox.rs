@@ -73,6 +73,8 @@ pub trait Inbox: Send + Sync {
     ) -> Result<(), InboxError>;
     /// Keeps that the service was told. The last thousand messages of a scale set and those that are quarantined stay known.
     async fn acknowledge(&self, set: ScaleSetId, message: MessageId) -> Result<(), InboxError>;
+    /// Returns all messages that are known, by their numbers.
+    async fn known(&self, set: ScaleSetId) -> Result<Vec<RawMessage>, InboxError>;
     /// Returns the largest number of a message that is known.
     async fn last_message(&self, set: ScaleSetId) -> Result<Option<MessageId>, InboxError>;
     /// Returns the messages that could not be handled.

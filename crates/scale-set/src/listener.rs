@@ -180,6 +180,9 @@ impl<H: Handler> Listener<H> {
     /// Runs until `stop` has a value that is `true`, or is dropped. Closes its session, and returns the handler.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<H, ListenerError> {
         let mut n_failures = 0;
+        if let Err(error) = self.restore().await {
+            return Err(self.ends(error.into()).await);
+        }
         while !is_stopped(&stop) {
             match self.turn(&mut stop).await {
                 Ok(()) => n_failures = 0,
@@ -199,6 +202,17 @@ impl<H: Handler> Listener<H> {
             tracing::warn!(scale_set = %self.scale_set, error = &error as &dyn std::error::Error, "the session stays open");
         }
         Ok(self.handler)
+    }
+
+    /// Takes in which jobs were live when an earlier process ended.
+    async fn restore(&mut self) -> Result<(), InboxError> {
+        for raw in self.inbox.known(self.scale_set).await? {
+            // What cannot be read was quarantined.
+            if let Ok(message) = raw.read() {
+                self.demand.restore(&message.events);
+            }
+        }
+        Ok(())
     }
 
     async fn ends(&mut self, cause: ListenerCause) -> ListenerError {

@@ -144,6 +144,16 @@ impl Inbox for SqliteInbox {
         .await
     }
 
+    async fn known(&self, set: ScaleSetId) -> Result<Vec<RawMessage>, InboxError> {
+        self.run("list what is known", move |connection| {
+            let sql = "SELECT id, text, stage FROM message WHERE scale_set = ?1 ORDER BY id";
+            let mut query = connection.prepare_cached(sql)?;
+            let found = query.query_map([set.0], message_of)?;
+            found.map(|message| Ok(message?.raw)).collect()
+        })
+        .await
+    }
+
     async fn last_message(&self, set: ScaleSetId) -> Result<Option<MessageId>, InboxError> {
         self.run("find the last message", move |connection| {
             let sql = "SELECT max(id) FROM message WHERE scale_set = ?1";

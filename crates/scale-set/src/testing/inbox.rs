@@ -104,6 +104,12 @@ impl Inbox for MemoryInbox {
         Ok(())
     }
 
+    async fn known(&self, set: ScaleSetId) -> Result<Vec<RawMessage>, InboxError> {
+        let memory = self.memory()?;
+        let known = memory.messages.iter().filter(|((of, _), _)| *of == set);
+        Ok(known.map(|(_, entry)| entry.message.raw.clone()).collect())
+    }
+
     async fn last_message(&self, set: ScaleSetId) -> Result<Option<MessageId>, InboxError> {
         let memory = self.memory()?;
         let known = memory.messages.keys().filter(|(of, _)| *of == set);
