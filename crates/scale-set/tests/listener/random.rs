@@ -67,7 +67,7 @@ async fn play(steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_job_runs_once_and_no_event_is_lost(steps in prop::collection::vec(step(), 1..25)) {
