@@ -2,7 +2,7 @@
 //!
 //! Pure: the same status is always the same check run, so that whoever sends it can tell whether there is anything to send. Nothing is
 //! measured from now; times that pass by themselves would be a new check run every second. A figure that is not known is left out and
-//! never zero. What notebooks, blueprints and clusters say is handled by [`markdown`](crate::markdown).
+//! never zero. What notebooks, blueprints and clusters say is handled by `markdown`.
 
 mod details;
 mod figures;

@@ -1,7 +1,7 @@
 //! What is in a delivery, as far as we act on it.
 //!
 //! The structures are narrow on purpose: GitHub adds fields and values all the time, and leaves out what its schemas say is there.
-//! A word that we do not know is kept as it is ([`open_words`](words)), and an event that we do not act on is
+//! A word that we do not know is kept as it is, and an event that we do not act on is
 //! [`Payload::Other`]. What cannot be read at all is an error, never a guess.
 //!
 //! Source: <https://docs.github.com/en/webhooks/webhook-events-and-payloads>.
