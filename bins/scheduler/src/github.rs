@@ -20,12 +20,13 @@ use blueproof_github::{
     intake::{Intake, IntakePorts, IntakeSettings},
     receiver::Receiver,
     reporter::CheckReporter,
-    rest::{FixedToken, RestGitHub},
+    rest::{AppTokens, FixedToken, RestGitHub, Tokens},
     service::GitHubService,
     webhook::WebhookSecrets,
     worker::DeliveryWorker,
 };
 use blueproof_host::api::{Address, Listening};
+use blueproof_scale_set::AppInstallation;
 use tokio::sync::Notify;
 
 use blueprints::GitBlueprints;
@@ -44,9 +45,9 @@ impl GitHub {
         let text = secrets::text(path)?;
         let connection = Connection::read(&path.display().to_string(), text).map_err(all_in_one)?;
         let beside = |file: &Path| path.parent().unwrap_or(Path::new("")).join(file);
-        let token = secrets::token(&beside(&connection.token_file.0))?;
-        let app = connection.app_id.map(u64::from);
-        let rest = RestGitHub::new(&connection.api.0, app, Arc::new(FixedToken(token)));
+        let tokens = tokens(&connection, &beside)?;
+        let app = connection.app.as_ref().map(|app| u64::from(app.id));
+        let rest = RestGitHub::new(&connection.api.0, app, tokens);
         let rest = rest.map_err(|error| error.diagnostic())?;
         let files = connection.webhook.as_ref().map(|webhook| {
             let files = webhook.secret_files.iter().map(|file| beside(&file.0));
@@ -63,9 +64,9 @@ impl GitHub {
 
     /// Returns what shows runs on their pull requests. Only an App may write check runs.
     pub(crate) fn reporter(&self) -> Option<Arc<dyn Reporter>> {
-        if self.connection.app_id.is_none() {
+        if self.connection.app.is_none() {
             tracing::warn!(
-                "without `spec.appId` nothing is shown on pull requests: only a GitHub App may write check runs"
+                "without `spec.app` nothing is shown on pull requests: only a GitHub App may write check runs"
             );
             return None;
         }
@@ -121,7 +122,7 @@ impl GitHub {
             clock: clock.clone(),
         };
         let settings = IntakeSettings {
-            app: self.connection.app_id.map(u64::from),
+            app: self.connection.app.as_ref().map(|app| u64::from(app.id)),
             queue: self.connection.queue(),
         };
         let intake = Intake::new(ports, settings);
@@ -136,6 +137,21 @@ impl GitHub {
             repositories.map(|repository| repository.value.0),
         )
     }
+}
+
+/// Returns what requests are authorised with: the tokens of an App, or one that is in a file.
+fn tokens(connection: &Connection, beside: &dyn Fn(&Path) -> PathBuf) -> Result<Arc<dyn Tokens>, Diagnostic> {
+    if let Some(app) = &connection.app {
+        let installation = AppInstallation {
+            issuer: app.id.to_string(),
+            installation: i64::from(app.installation_id),
+            key: secrets::app_key(&beside(&app.private_key_file.0))?,
+        };
+        let tokens = AppTokens::new(&connection.api.0, installation, Arc::new(SystemClock));
+        return Ok(Arc::new(tokens.map_err(|error| error.diagnostic())?));
+    }
+    let file = connection.token_file.as_ref().expect("it has one or the other");
+    Ok(Arc::new(FixedToken(secrets::token(&beside(&file.0))?)))
 }
 
 /// Returns the first mistake, with the others as what is to be mended, too.

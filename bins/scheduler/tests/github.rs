@@ -19,13 +19,15 @@ use blueproof_core::{
 use blueproof_github::{
     api::{CheckAction, CheckConclusion, CheckRunState, RepositoryId},
     payload::{Account, AccountKind, CommitSha},
-    testing::{FAKE_TOKEN, FakeDelivery, FakeGitHub, HttpFake},
+    testing::{FakeDelivery, FakeGitHub, HttpFake},
     webhook::WebhookSecret,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::timeout;
 
 const REPOSITORY: RepositoryId = RepositoryId(7);
+/// A key that was made for tests, and opens nothing.
+const APP_KEY: &str = include_str!("../../../crates/scale-set/src/testing/app-key.pem");
 const SECRET: &str = "a secret of the webhook";
 /// So long it is waited for what must come.
 const BOUND: Duration = Duration::from_secs(60);
@@ -102,14 +104,14 @@ impl Place {
 
     /// Starts the program, and returns it with where it takes webhooks, once it follows the repository.
     fn serve(&self) -> (Served, String) {
-        for (name, text) in [("token", FAKE_TOKEN), ("secret", SECRET)] {
+        for (name, text) in [("app.pem", APP_KEY), ("secret", SECRET)] {
             let file = self.write(name, &format!("{text}\n"));
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
             fs::set_permissions(file, mode).expect("it is ours");
         }
         let connection = format!(
             "apiVersion: blueproof.dev/v1alpha1\nkind: GitHubConnection\nspec:\n  api: {}\n  web: file://{}\n  \
-             tokenFile: token\n  appId: 99\n  repositories: [kubeflow/trainer]\n  pollEvery: 24h\n  \
+             app: {{id: 99, installationId: 1, privateKeyFile: app.pem}}\n  repositories: [kubeflow/trainer]\n  pollEvery: 24h\n  \
              webhook: {{listen: \"127.0.0.1:0\", secretFiles: [secret]}}\n",
             self.http.address(),
             self.path("web").display()

@@ -6,7 +6,8 @@ use blueproof_core::domain::QueueName;
 use blueproof_diagnostic::{
     Diagnostic,
     yaml::{
-        Decode, Format, Located, Placeholders, Problems, Schema, Source, Value, YamlNode, choice, record,
+        Decode, Format, Located, Placeholders, Problems, Schema, Source, Spot, Value, YamlNode, choice,
+        record,
     },
 };
 use jiff::SignedDuration;
@@ -56,10 +57,11 @@ record! {
         /// The address that commits are fetched from, or the folder, `file:///PATH`. Repositories lie below it as `OWNER/NAME.git`.
         /// Default: https://github.com.
         web: WebAddress = WebAddress("https://github.com".into()),
-        /// A file with the token that is sent to the API, and nothing else in it. Relative paths are relative to this file.
-        token_file: FilePath,
-        /// The number of the GitHub App that the token is of. Check runs have buttons only where it is given.
-        app_id: Option<u32>,
+        /// The GitHub App by which the API is asked. Only an App may write check runs, and so show runs on pull requests.
+        app: Option<App>,
+        /// In place of an App, a file with a token that is sent to the API, and nothing else in it. Relative paths are relative to this
+        /// file.
+        token_file: Option<FilePath>,
         /// What the addresses of pages about runs begin with; a check run then leads to `PAGES/runs/RUN`. Default: it leads nowhere.
         pages: Option<ApiAddress>,
         /// The repositories that are followed, as `OWNER/NAME`.
@@ -70,6 +72,18 @@ record! {
         poll_every: PollSpan = PollSpan(SignedDuration::from_mins(1)),
         /// Where GitHub sends its webhooks. Default: nowhere, and polling finds everything.
         webhook: Option<Webhook>,
+    }
+}
+
+record! {
+    /// A GitHub App, as it is installed in an organisation or a repository.
+    pub struct App {
+        /// The number of the App, which stands on its settings page.
+        id: u32,
+        /// The number of its installation, which stands at the end of the installation's address.
+        installation_id: u32,
+        /// The file with its private key, as GitHub gave it. Relative paths are relative to this file.
+        private_key_file: FilePath,
     }
 }
 
@@ -119,17 +133,25 @@ impl Connection {
         let mut problems = Problems::new(&source);
         let written = WrittenConnection::decode(&node, &mut problems);
         if let Some(WrittenConnection { spec, .. }) = &written {
-            spec.check(&mut problems);
+            spec.check(node.spot, &mut problems);
         }
         Ok(problems.finish(written)?.spec)
     }
 
-    fn check(&self, problems: &mut Problems<'_>) {
+    fn check(&self, spot: Spot, problems: &mut Problems<'_>) {
         if self.queue.value.parse::<QueueName>().is_err() {
             problems.bad_value(
                 self.queue.spot,
                 "this is no name of a LocalQueue",
                 "write a name such as `pull-requests`",
+            );
+        }
+        if self.app.is_some() == self.token_file.is_some() {
+            let message = "a connection has either an `app` or a `tokenFile`";
+            problems.bad_value(
+                spot,
+                message,
+                "only an App may write check runs; a token is enough to read, and to run",
             );
         }
         let mut known = BTreeSet::new();
@@ -275,6 +297,27 @@ spec:
 
     fn read(text: &str) -> Result<Connection, Vec<Diagnostic>> {
         Connection::read("github.yaml", text.to_owned())
+    }
+
+    #[test]
+    fn a_connection_has_an_app_or_a_token_and_not_both() {
+        let app = "  app: {id: 1, installationId: 2, privateKeyFile: app.pem}\n";
+        let with_app = LEAST.replace("  tokenFile: github-token\n", app);
+        let app = read(&with_app).expect("it is one").app.expect("it is there");
+        assert_eq!((app.id, app.installation_id), (1, 2));
+        for text in [
+            format!(
+                "{LEAST}{}",
+                "  app: {id: 1, installationId: 2, privateKeyFile: a}\n"
+            ),
+            LEAST.replace("  tokenFile: github-token\n", ""),
+        ] {
+            let mistakes = read(&text).expect_err("it is none");
+            assert_eq!(
+                mistakes[0].message,
+                "a connection has either an `app` or a `tokenFile`"
+            );
+        }
     }
 
     #[test]

@@ -4,33 +4,30 @@
 //! call is one request, or one for each page of a list.
 
 mod answers;
+mod app;
 mod checks;
 mod port;
 mod request;
+mod transport;
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use async_trait::async_trait;
-use octocrab::Octocrab;
 
 use crate::{
     api::{ApiError, RepositoryId},
     payload::RepositoryInfo,
 };
+pub use app::AppTokens;
 use request::Call;
-
-/// How long GitHub has to take a connection.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long GitHub has for an answer, and for each further part of it.
-const READ: Duration = Duration::from_secs(30);
+use transport::Transport;
 
 /// GitHub's REST API.
 pub struct RestGitHub {
-    client: Octocrab,
+    transport: Transport,
     tokens: Arc<dyn Tokens>,
     app: Option<u64>,
     /// What repositories are called, as far as that was asked.
@@ -83,20 +80,8 @@ impl RestGitHub {
     ///
     /// The address is none, or this machine has no certificates that could be trusted.
     pub fn new(address: &str, app: Option<u64>, tokens: Arc<dyn Tokens>) -> Result<Self, ApiError> {
-        let client = Octocrab::builder()
-            .base_uri(address)
-            .map(|builder| {
-                builder
-                    .set_connect_timeout(Some(CONNECT))
-                    .set_read_timeout(Some(READ))
-            })
-            .and_then(|builder| builder.build());
-        let client = client.map_err(|source| ApiError {
-            source: Some(Box::new(source)),
-            ..ApiError::never(format!("use `{address}` as the address of GitHub's API"))
-        })?;
         Ok(Self {
-            client,
+            transport: Transport::to(address)?,
             tokens,
             app,
             names: Mutex::default(),

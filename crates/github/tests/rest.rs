@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use blueproof_core::testing::FakeClock;
 use blueproof_github::{
     api::{
         Annotation, ApiRetry, CheckAction, CheckConclusion, CheckOutput, CheckRunState, GitHub, Permission,
         Reaction, RepositoryId,
     },
     payload::{Account, AccountKind},
-    rest::{ApiToken, FixedToken, RestGitHub},
+    rest::{ApiToken, AppTokens, FixedToken, RestGitHub, Tokens as _},
     testing::{FAKE_TOKEN, FakeGitHub, HttpFake},
 };
-use jiff::Timestamp;
+use blueproof_scale_set::{AppInstallation, AppKey};
+use jiff::{SignedDuration, Timestamp};
 
 const REPOSITORY: RepositoryId = RepositoryId(7);
 const APP: u64 = 99;
@@ -203,6 +205,40 @@ async fn a_repository_that_was_renamed_is_found_again_and_its_number_is_compared
         .await
         .expect("it is there");
     same!(sides.pull_request(REPOSITORY, number));
+}
+
+#[tokio::test]
+async fn a_token_of_an_installation_is_asked_for_once_and_again_before_it_ends() {
+    let sides = Sides::new().await;
+    let clock = Arc::new(FakeClock::default());
+    clock.advance(SignedDuration::from_secs(1_800_000_000));
+    let installation = AppInstallation {
+        issuer: APP.to_string(),
+        installation: 12,
+        key: AppKey::from_pem(include_str!("../../scale-set/src/testing/app-key.pem")).expect("a key"),
+    };
+    let tokens = AppTokens::new(&sides.http.address(), installation, clock.clone()).expect("an address");
+    let asked = async || {
+        let requests = sides.http.requests().await;
+        let for_token = requests
+            .iter()
+            .filter(|request| request.url.path().ends_with("/access_tokens"));
+        for_token.count()
+    };
+    let (one, other) = tokio::join!(tokens.token(), tokens.token());
+    assert_eq!(one.expect("a token"), other.expect("a token"));
+    assert_eq!(asked().await, 1, "who comes meanwhile waits for it");
+    sides.fake.advance(SignedDuration::from_mins(54));
+    clock.advance(SignedDuration::from_mins(54));
+    tokens.token().await.expect("a token");
+    assert_eq!(asked().await, 1);
+    sides.fake.advance(SignedDuration::from_mins(1));
+    clock.advance(SignedDuration::from_mins(1));
+    let rest = RestGitHub::new(&sides.http.address(), Some(APP), Arc::new(tokens)).expect("an address");
+    rest.repository_named("kubeflow/trainer")
+        .await
+        .expect("it is there");
+    assert_eq!(asked().await, 2);
 }
 
 #[tokio::test]

@@ -98,8 +98,12 @@ fn parse_pem(pem: &str) -> Result<(&str, Vec<u8>), KeyError> {
 }
 
 impl AppInstallation {
-    /// Returns a token by which the App asks for one of its installation.
-    pub(crate) fn token(&self, now: Timestamp) -> Result<Secret, ring::error::Unspecified> {
+    /// Returns a token by which the App asks for one of its installation: a JSON Web Token, good for some minutes.
+    ///
+    /// # Errors
+    ///
+    /// The key does not sign.
+    pub fn token(&self, now: Timestamp) -> Result<Secret, KeyError> {
         let issued = now - DATED_BACK;
         let claims = json!({
             "iat": issued.as_second(),
@@ -109,7 +113,8 @@ impl AppInstallation {
         let encode = |text: String| URL_SAFE_NO_PAD.encode(text);
         let header = encode(json!({"alg": "RS256", "typ": "JWT"}).to_string());
         let signed = format!("{header}.{}", encode(claims.to_string()));
-        let signature = URL_SAFE_NO_PAD.encode(self.key.sign(&signed)?);
+        let signature =
+            URL_SAFE_NO_PAD.encode(self.key.sign(&signed).map_err(|_| KeyError("it does not sign"))?);
         Ok(Secret::new(format!("{signed}.{signature}")))
     }
 }

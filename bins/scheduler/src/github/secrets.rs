@@ -12,6 +12,7 @@ use blueproof_github::{
     rest::ApiToken,
     webhook::{WebhookSecret, WebhookSecrets},
 };
+use blueproof_scale_set::AppKey;
 
 /// The most bytes of a file.
 const LARGEST: u64 = 1 << 20;
@@ -29,6 +30,11 @@ pub(super) fn token(path: &Path) -> Result<ApiToken, Diagnostic> {
         true => Ok(ApiToken::new(token)),
         false => Err(wrong(path, "it does not have one token in one line")),
     }
+}
+
+/// Reads a file with the private key of an App.
+pub(super) fn app_key(path: &Path) -> Result<AppKey, Diagnostic> {
+    AppKey::from_pem(&secret(path)?).map_err(|error| wrong(path, &error.to_string()))
 }
 
 /// Reads the files with the secrets of a webhook.

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::RestGitHub;
+use super::{ApiToken, RestGitHub, transport::Transport};
 use crate::api::{ApiError, ApiRetry};
 
 /// The most bytes of an answer: a page of a hundred pull requests has some two million.
@@ -50,6 +50,16 @@ pub(super) struct Answer {
     body: Vec<u8>,
 }
 
+impl Answer {
+    /// Reads what it says.
+    pub(super) fn json<T: DeserializeOwned>(&self, doing: &str) -> Result<T, ApiError> {
+        serde_json::from_slice(&self.body).map_err(|source| ApiError {
+            source: Some(Box::new(source)),
+            ..ApiError::never(format!("{doing}: understand GitHub's answer"))
+        })
+    }
+}
+
 impl Call {
     pub(super) fn get(path: impl Into<String>) -> Self {
         Self {
@@ -87,11 +97,7 @@ impl Call {
 impl RestGitHub {
     /// Makes a request and reads its answer.
     pub(super) async fn get<T: DeserializeOwned>(&self, call: &Call, doing: &str) -> Result<T, ApiError> {
-        let answer = self.send(call, doing).await?;
-        serde_json::from_slice(&answer.body).map_err(|source| ApiError {
-            source: Some(Box::new(source)),
-            ..ApiError::never(format!("{doing}: understand GitHub's answer"))
-        })
+        self.send(call, doing).await?.json(doing)
     }
 
     /// Reads every page of a list, of which `entries` takes the entries out of an answer.
@@ -105,10 +111,7 @@ impl RestGitHub {
         let mut call = first;
         for _ in 0..MOST_PAGES {
             let answer = self.send(&call, doing).await?;
-            let page: P = serde_json::from_slice(&answer.body).map_err(|source| ApiError {
-                source: Some(Box::new(source)),
-                ..ApiError::never(format!("{doing}: understand GitHub's answer"))
-            })?;
+            let page: P = answer.json(doing)?;
             all.extend(entries(page));
             match next_page(&answer.headers) {
                 Some(next) => call = Call::get(next),
@@ -134,12 +137,20 @@ impl RestGitHub {
         Ok(Some(text))
     }
 
+    /// Makes a request.
+    pub(super) async fn send(&self, call: &Call, doing: &str) -> Result<Answer, ApiError> {
+        let token = self.tokens.token().await?;
+        self.transport.send(call, &token, doing).await
+    }
+}
+
+impl Transport {
     /// Makes a request. Where what it is about has another place now, as when a repository was renamed, it is made there, at the
     /// same server.
-    pub(super) async fn send(&self, call: &Call, doing: &str) -> Result<Answer, ApiError> {
+    pub(super) async fn send(&self, call: &Call, token: &ApiToken, doing: &str) -> Result<Answer, ApiError> {
         let mut path = call.path.clone();
         for _ in 0..=MOST_REDIRECTS {
-            match self.send_once(call, &path, doing).await? {
+            match self.send_once(call, token, &path, doing).await? {
                 Reply::Answer(answer) => return Ok(answer),
                 Reply::MovedTo(elsewhere) => path = elsewhere,
             }
@@ -149,8 +160,13 @@ impl RestGitHub {
         )))
     }
 
-    async fn send_once(&self, call: &Call, path: &str, doing: &str) -> Result<Reply, ApiError> {
-        let token = self.tokens.token().await?;
+    async fn send_once(
+        &self,
+        call: &Call,
+        token: &ApiToken,
+        path: &str,
+        doing: &str,
+    ) -> Result<Reply, ApiError> {
         let request = Request::builder()
             .method(&call.method)
             .uri(path)

@@ -8,6 +8,7 @@ mod checks;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use jiff::SignedDuration;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::any};
@@ -62,6 +63,9 @@ impl HttpFake {
 
 impl Respond for Face {
     fn respond(&self, request: &Request) -> ResponseTemplate {
+        if let Some(answer) = installation_token(&self.0, request) {
+            return answer;
+        }
         let authorised = request
             .headers
             .get("authorization")
@@ -83,6 +87,22 @@ impl Respond for Face {
             Err(error) => refusal(error.status.unwrap_or(502), "Not Found"),
         }
     }
+}
+
+/// Returns the answer to an App that asks for a token of its installation, where that is asked. Its signature is not checked.
+fn installation_token(github: &FakeGitHub, request: &Request) -> Option<ResponseTemplate> {
+    let path = request.url.path().strip_prefix("/app/installations/")?;
+    path.strip_suffix("/access_tokens")?;
+    let authorised = request.headers.get("authorization")?.to_str().ok()?;
+    let is_signed = authorised
+        .strip_prefix("Bearer ")
+        .is_some_and(|token| token.split('.').count() == 3);
+    if !is_signed {
+        return Some(refusal(401, "A JSON web token could not be decoded"));
+    }
+    let in_an_hour = github.lock().now + SignedDuration::from_hours(1);
+    let body = json!({ "token": FAKE_TOKEN, "expires_at": in_an_hour.to_string() });
+    Some(ResponseTemplate::new(201).set_body_json(body))
 }
 
 /// Returns where something is whose repository has another name by now.
