@@ -72,6 +72,11 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let config = config(arguments)?;
     let github = arguments.github.as_deref().map(GitHub::read).transpose()?;
     let stops = until_told_to_stop()?;
+    if github.is_some() {
+        tracing::warn!(
+            "approved notebooks of pull requests run as this user, without a sandbox: see docs/pull-requests.md"
+        );
+    }
     let reporters = github.iter().filter_map(GitHub::reporter).collect();
     let note = |text: &str| tracing::info!("{text}");
     let machine = Machine::open_reporting(&config, note, reporters).await?;
