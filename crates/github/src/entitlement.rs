@@ -3,7 +3,10 @@
 //! Everything is read at one commit of the default branch, so that a policy is never paired with the OWNERS of another time. What
 //! a pull request changes of these files has no effect on who approves it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use blueproof_core::{domain::Actor, ports::Command};
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -32,12 +35,17 @@ pub struct Entitlement {
     pub repository: RepositoryId,
     /// The commit of the default branch that it was read at.
     pub commit: CommitSha,
-    /// Its policy.
-    pub policy: Policy,
-    owners: Owners,
-    /// Who has the logins of OWNERS now.
-    accounts: BTreeMap<Login, Account>,
+    written: Arc<Written>,
     collaborators: Vec<Collaborator>,
+}
+
+/// What is written at a commit about who may approve.
+#[derive(Debug)]
+struct Written {
+    policy: Policy,
+    owners: Owners,
+    /// Who had the logins of OWNERS when it was read.
+    accounts: BTreeMap<Login, Account>,
 }
 
 /// Why nobody can tell who may approve.
@@ -84,29 +92,54 @@ impl EntitlementError {
     }
 }
 
-impl Entitlement {
-    /// Reads who may approve what a repository has, as it is now.
-    ///
-    /// # Errors
-    ///
-    /// GitHub was not reached, or something in the repository cannot be read. Nobody is entitled by half of it.
-    pub async fn read(github: &dyn GitHub, repository: RepositoryId) -> Result<Self, EntitlementError> {
-        let branch = github.repository(repository).await?.default_branch;
-        let branch = branch.ok_or(EntitlementError::NoBranch)?;
-        let commit = github.branch(repository, &branch).await?;
-        let policy = github.file(repository, POLICY_PATH, &commit).await?;
+impl Written {
+    async fn read(
+        github: &dyn GitHub,
+        repository: RepositoryId,
+        commit: &CommitSha,
+    ) -> Result<Self, EntitlementError> {
+        let policy = github.file(repository, POLICY_PATH, commit).await?;
         let policy = Policy::read(policy.as_deref()).map_err(EntitlementError::Policy)?;
         let owners = match policy.approval.owners {
-            true => read_owners(github, repository, &commit).await?,
+            true => read_owners(github, repository, commit).await?,
             false => Owners::default(),
         };
         Ok(Self {
             accounts: accounts(github, &owners).await?,
+            policy,
+            owners,
+        })
+    }
+}
+
+impl Entitlement {
+    /// Returns the repository's policy.
+    pub fn policy(&self) -> &Policy {
+        &self.written.policy
+    }
+
+    /// Reads who may approve what a repository has, as it is now. What was read `before` at the same commit is not read again.
+    ///
+    /// # Errors
+    ///
+    /// GitHub was not reached, or something in the repository cannot be read. Nobody is entitled by half of it.
+    pub async fn read(
+        github: &dyn GitHub,
+        repository: RepositoryId,
+        before: Option<&Self>,
+    ) -> Result<Self, EntitlementError> {
+        let branch = github.repository(repository).await?.default_branch;
+        let branch = branch.ok_or(EntitlementError::NoBranch)?;
+        let commit = github.branch(repository, &branch).await?;
+        let written = match before.filter(|before| before.commit == commit) {
+            Some(before) => before.written.clone(),
+            None => Arc::new(Written::read(github, repository, &commit).await?),
+        };
+        Ok(Self {
             collaborators: github.collaborators(repository).await?,
             repository,
             commit,
-            policy,
-            owners,
+            written,
         })
     }
 
@@ -118,14 +151,14 @@ impl Entitlement {
 
     /// Returns everybody who may approve some pull request.
     pub fn approvers(&self) -> BTreeSet<Actor> {
-        let owners = self.accounts.values();
+        let owners = self.written.accounts.values();
         let collaborators = self.collaborators.iter().filter(|one| self.is_enough(one));
         let persons = owners
             .chain(collaborators.map(|collaborator| &collaborator.account))
             .filter(|account| account.is_person())
             .map(Account::to_actor);
         // The policy names them by their ids alone. Whoever has a login, too, is shown by it.
-        let users = self.policy.approval.users.iter().map(|id| Actor::GitHub {
+        let users = self.policy().approval.users.iter().map(|id| Actor::GitHub {
             id: u64::from(*id),
             login: id.to_string(),
         });
@@ -138,7 +171,7 @@ impl Entitlement {
 
     /// Returns whether another entitles the same people under the same policy.
     pub fn entitles_as(&self, other: &Self) -> bool {
-        self.policy.digest == other.policy.digest && self.approvers() == other.approvers()
+        self.policy().digest == other.policy().digest && self.approvers() == other.approvers()
     }
 
     /// Returns the command that has these people, and no others, approve from now on, as it was seen at a time: whoever lost a
@@ -150,26 +183,29 @@ impl Entitlement {
             repository: Some(self.repository.to_repository()),
             approvers: self.approvers(),
             source: format!("{OWNERS}, {POLICY_PATH} and the collaborators at {}", self.commit),
-            policy: Some(self.policy.digest.clone()),
+            policy: Some(self.policy().digest.clone()),
         }
     }
 
     fn is_named(&self, id: u64) -> bool {
-        let users = &self.policy.approval.users;
+        let users = &self.policy().approval.users;
         let mut collaborators = self.collaborators.iter().filter(|one| self.is_enough(one));
         users.iter().any(|user| u64::from(*user) == id)
             || collaborators.any(|collaborator| collaborator.account.id == id)
     }
 
     fn is_enough(&self, collaborator: &Collaborator) -> bool {
-        self.policy.approval.permission.is_had_by(collaborator.permission)
+        self.policy()
+            .approval
+            .permission
+            .is_had_by(collaborator.permission)
     }
 
     fn owns(&self, id: u64, changed: &ChangedPaths) -> bool {
         let paths = changed.paths.iter().map(String::as_str);
         let root = changed.is_cut_off.then_some(OWNERS);
-        let owners = self.owners.approvers_of_all(paths.chain(root));
-        let mut accounts = owners.iter().filter_map(|login| self.accounts.get(login));
+        let owners = self.written.owners.approvers_of_all(paths.chain(root));
+        let mut accounts = owners.iter().filter_map(|login| self.written.accounts.get(login));
         accounts.any(|account| account.id == id)
     }
 }

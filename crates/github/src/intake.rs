@@ -27,10 +27,10 @@ pub use handled::{Handled, Ignored, Pushes};
 pub use wishes::Answer;
 
 use crate::{
-    api::{GitHub, RepositoryId},
+    api::{ChangedPaths, GitHub, RepositoryId},
     entitlement::Entitlement,
     observed::{Observation, Observed},
-    payload::PullRequestInfo,
+    payload::{CommitSha, PullRequestInfo},
     plan::{HeadBlueprints, Plan, Planned},
 };
 
@@ -62,8 +62,18 @@ pub struct Intake {
     settings: IntakeSettings,
     observed: Observed,
     entitlements: BTreeMap<RepositoryId, Entitlement>,
+    /// What runs were asked for, by pull request.
+    asked_for: BTreeMap<(RepositoryId, u64), Wanted>,
     /// The comments that were heard, so that a poll hears none twice.
     heard: BTreeSet<(RepositoryId, u64)>,
+}
+
+/// What the runs of a pull request follow from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wanted {
+    head: CommitSha,
+    base: String,
+    policy: String,
 }
 
 impl Intake {
@@ -74,6 +84,7 @@ impl Intake {
             settings,
             observed: Observed::default(),
             entitlements: BTreeMap::new(),
+            asked_for: BTreeMap::new(),
             heard: BTreeSet::new(),
         }
     }
@@ -111,7 +122,7 @@ impl Intake {
     /// It could not be read. Who was entitled before stays so.
     pub async fn entitle(&mut self, repository: RepositoryId) -> Result<&Entitlement, IntakeError> {
         let before = self.entitlements.get(&repository);
-        let entitlement = Entitlement::read(&*self.ports.github, repository).await?;
+        let entitlement = Entitlement::read(&*self.ports.github, repository, before).await?;
         let is_new = before.is_none_or(|before| !before.entitles_as(&entitlement));
         if is_new {
             let command = entitlement.command(self.ports.clock.now());
@@ -137,41 +148,68 @@ impl Intake {
 
     /// Tells the scheduler what was seen of a pull request, where it is another than before.
     async fn take_in(&mut self, repository: RepositoryId, info: PullRequestInfo) -> Result<(), IntakeError> {
-        for command in self.observed.changes(repository, &info) {
+        let changes = self.observed.changes(repository, &info);
+        if !changes.is_empty() {
+            // Its runs may be superseded by this, also where it is as it was before by the next look.
+            self.asked_for.remove(&(repository, info.number));
+        }
+        for command in changes {
             self.submit(command).await?;
         }
         self.observed.note(repository, info);
         Ok(())
     }
 
+    /// Asks for the runs that a pull request needs, unless that was done for it as it is: most looks find nothing new, and GitHub
+    /// answers so many requests an hour.
     async fn ask_for_runs(&mut self, repository: RepositoryId, number: u64) -> Result<(), IntakeError> {
-        let plan = self.plan(repository, number).await?;
-        for request in plan.runs {
+        self.know_who_may(repository).await?;
+        let wanted = self.wanted(repository, number);
+        if wanted.is_none() || self.asked_for.get(&(repository, number)) == wanted.as_ref() {
+            return Ok(());
+        }
+        let changed = self.ports.github.changed_paths(repository, number).await?;
+        for request in self.plan(repository, number, &changed).await?.runs {
             self.ask_for(request).await?;
         }
+        self.asked_for
+            .extend(wanted.map(|wanted| ((repository, number), wanted)));
         Ok(())
     }
 
-    /// Returns what a pull request needs as it was last seen: nothing where it is closed, or a draft.
-    async fn plan(&mut self, repository: RepositoryId, number: u64) -> Result<Plan, IntakeError> {
-        let Some(Observation { info, .. }) = self.observed.get(repository, number).cloned() else {
+    /// Returns what the runs of a pull request follow from; `None` where it needs none.
+    fn wanted(&self, repository: RepositoryId, number: u64) -> Option<Wanted> {
+        let Observation { info, .. } = self.observed.get(repository, number)?;
+        let is_wanted = self.is_open(repository, number) && info.draft != Some(true);
+        is_wanted.then(|| Wanted {
+            head: info.head.sha.clone(),
+            base: info.base.name.clone(),
+            policy: self.entitlements[&repository].policy().digest.clone(),
+        })
+    }
+
+    /// Returns what a pull request that changes these paths needs as it was last seen: nothing where it is closed, or a draft.
+    async fn plan(
+        &self,
+        repository: RepositoryId,
+        number: u64,
+        changed: &ChangedPaths,
+    ) -> Result<Plan, IntakeError> {
+        let Some(Observation { info, .. }) = self.observed.get(repository, number) else {
             return Ok(Plan::default());
         };
         let is_wanted = self.is_open(repository, number) && info.draft != Some(true);
         let Some(base) = info.base_ref().filter(|_| is_wanted) else {
             return Ok(Plan::default());
         };
-        self.know_who_may(repository).await?;
-        let github = &self.ports.github;
-        let of = github.repository(repository).await?;
-        let changed = github.changed_paths(repository, number).await?;
+        let of = self.ports.github.repository(repository).await?;
         let blueprints = self.ports.blueprints.at(&of, &info.head.sha).await?;
         let planned = Planned {
             repository,
-            info: &info,
+            info,
             base,
-            changed: &changed,
-            policy: &self.entitlements[&repository].policy,
+            changed,
+            policy: self.entitlements[&repository].policy(),
             queue: &self.settings.queue,
         };
         Ok(planned.plan(blueprints))

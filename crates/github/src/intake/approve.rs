@@ -101,7 +101,7 @@ impl Intake {
         if let Some(problem) = problem {
             return Ok(Err(problem));
         }
-        let plan = self.plan(repository, asked.number).await?;
+        let plan = self.plan(repository, asked.number, &changed).await?;
         let named: Vec<_> = plan.runs.into_iter().filter(|run| asked.names(run)).collect();
         let Some(target) = target(&named) else {
             return Ok(Err(ApprovalProblem::Nothing));
@@ -144,7 +144,7 @@ impl Intake {
 
     fn approval(&self, repository: RepositoryId, asked: &ApprovalRequest, target: ApprovalTarget) -> Command {
         let now = self.ports.clock.now();
-        let policy = &self.entitlements[&repository].policy;
+        let policy = self.entitlements[&repository].policy();
         let expires_at = now.saturating_add(policy.approval.expires_after.0);
         Command::Approve {
             key: asked.key.clone(),

@@ -78,7 +78,7 @@ impl Intake {
     async fn on_label(&mut self, event: &PullRequestEvent, later: &Pushes) -> Result<Handled, IntakeError> {
         let (repository, info) = (id(&event.repository), &event.pull_request);
         let approving = self.entitlements.get(&repository);
-        let approving = approving.and_then(|entitlement| entitlement.policy.approval.label.as_ref());
+        let approving = approving.and_then(|entitlement| entitlement.policy().approval.label.as_ref());
         let is_it = approving.is_some() && event.label.as_ref().map(|label| &label.name) == approving;
         if !is_it {
             return Ok(Handled::Looked);

@@ -6,6 +6,7 @@ use blueproof_github::{
     intake::{Answer, ApprovalProblem},
 };
 
+use blueproof_github::testing::FakeFailure;
 use jiff::Timestamp;
 
 use crate::world::{REPOSITORY, World};
@@ -193,6 +194,43 @@ async fn whoever_opened_it_ends_holds_and_tries_again_what_is_theirs() {
     world.until_running(1).await;
     let stranger = world.dora.clone();
     assert_eq!(world.say(number, &stranger, "/gpu-why").await, [Ok(())]);
+}
+
+#[tokio::test]
+async fn a_poll_that_finds_nothing_new_reads_no_file_and_no_list_of_changes() {
+    let mut world = World::new().await;
+    for _ in 0..3 {
+        world.opened().await;
+    }
+    let since = world.poll(Timestamp::UNIX_EPOCH).await;
+    let asked = |world: &World| {
+        ["changed_paths", "file", "paths_named", "account"].map(|call| world.github.n_calls(call))
+    };
+    let before = asked(&world);
+    world.poll(since).await;
+    assert_eq!(asked(&world), before);
+    // Who has which rights is written in no file, and is looked at each time.
+    assert!(world.github.n_calls("collaborators") > 1);
+}
+
+#[tokio::test]
+async fn a_head_that_comes_back_after_an_outage_is_asked_for_again() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let (mallory, first) = (world.mallory.clone(), world.head(number));
+    world.github.push(REPOSITORY, number, &mallory);
+    world.github.fail("changed_paths", FakeFailure::NotReached);
+    world
+        .intake
+        .look(REPOSITORY, number)
+        .await
+        .expect_err("GitHub is not reached");
+    world.decide().await;
+    assert_eq!(world.state(1).await, RunState::Ended(Ending::Superseded));
+    world.github.recover();
+    world.github.push_back(REPOSITORY, number, &mallory, &first);
+    world.intake.look(REPOSITORY, number).await.expect("GitHub works");
+    world.until(1, RunState::AwaitingApproval).await;
 }
 
 /// GitHub is down at each call in turn. Nothing of the wish is lost, and nothing is done twice.
