@@ -2,11 +2,13 @@
 //!
 //! The same shape serves a mistake in a file, a failed notebook and a broken machine; whoever shows it (terminal,
 //! JSON, report, check run) renders it in its own way. [`yaml`] reads what people write so that each mistake becomes one of
-//! these, at its place; [`amount`] and [`name`] are what Kubernetes' documents are full of.
+//! these, at its place; [`amount`] and [`name`] are what Kubernetes' documents are full of. [`character`] tells which letters are not what
+//! they seem.
 //!
 //! Nothing of runs, queues or clusters is known here.
 
 pub mod amount;
+pub mod character;
 mod code;
 mod list;
 pub mod name;

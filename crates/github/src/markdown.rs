@@ -15,6 +15,8 @@
 mod document;
 mod secrets;
 
+use blueproof_diagnostic::character::is_unseen;
+
 pub(crate) use document::Document;
 
 /// The most characters of a text within a line.
@@ -93,23 +95,6 @@ fn visible(text: &str, breaks: LineBreaks) -> String {
         }
     }
     shown
-}
-
-/// Returns whether a character moves, hides or reorders others.
-fn is_unseen(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 fn longest_run(text: &str) -> usize {

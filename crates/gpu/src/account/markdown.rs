@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use blueproof_diagnostic::character::is_unseen;
 use jiff::Unit;
 
 use super::{
@@ -227,7 +228,7 @@ fn code(text: &str) -> String {
     let mut safe = String::from("<code>");
     for char in text.chars().take(NAME_AT_MOST) {
         match char {
-            _ if is_unseen(char) => safe.push('\u{fffd}'),
+            _ if char.is_control() || is_unseen(char) => safe.push('\u{fffd}'),
             ' ' | '-' => safe.push(char),
             _ if char.is_alphanumeric() => safe.push(char),
             _ => write!(safe, "&#{};", u32::from(char)).expect("a string takes all"),
@@ -237,24 +238,6 @@ fn code(text: &str) -> String {
         safe.push('…');
     }
     safe + "</code>"
-}
-
-/// Returns whether a character moves, hides or reorders others.
-fn is_unseen(char: char) -> bool {
-    char.is_control()
-        || matches!(
-            char,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-                | '\u{180b}'..='\u{180f}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{3164}'
-                | '\u{fe00}'..='\u{fe0f}'
-                | '\u{feff}' | '\u{ffa0}'
-                | '\u{fff0}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e0fff}'
-        )
 }
 
 fn seconds(seconds: Option<f64>) -> String {
