@@ -17,7 +17,7 @@ pub mod event;
 pub mod fact;
 pub mod figures;
 pub mod gpu;
-mod hex;
+pub mod hex;
 pub mod metrics;
 mod pairs;
 pub mod pending;

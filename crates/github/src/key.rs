@@ -1,6 +1,9 @@
 //! Keys of commands: what GitHub's numbers and commits make of a wish, so that it is the same one when it comes again.
 
-use blueproof_core::domain::{Repository, RequestKey};
+use blueproof_core::{
+    domain::{Repository, RequestKey},
+    hex::hex,
+};
 use sha2::{Digest as _, Sha256};
 
 /// How many characters of a key are shown as they are.
@@ -18,8 +21,7 @@ pub(crate) fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> RequestKey {
         shown.push_str(part);
     }
     let shown: String = shown.chars().take(SHOWN).collect();
-    let digest = digest.finalize();
-    let digest: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&digest.finalize()[..16]);
     RequestKey(format!("{shown}/{digest}"))
 }
 

@@ -3,7 +3,7 @@
 //! It narrows what the admin of the scheduler allows and never widens it. A repository without the file has the defaults below.
 //! Which text is read is up to the caller, who never reads it at a pull request's head.
 
-use blueproof_core::domain::ProfileName;
+use blueproof_core::{domain::ProfileName, hex::hex};
 use blueproof_diagnostic::{
     Code, Diagnostic,
     yaml::{Decode, Format, Placeholders, Problems, Schema, Source, Value, YamlNode, choice, record},
@@ -256,8 +256,7 @@ fn too_large(error: &globset::Error) -> Diagnostic {
 
 /// Returns what names a policy: the SHA-256 of its text, so that nothing in it changes without a new name.
 fn digest(text: &str) -> String {
-    let digest = Sha256::digest(text);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text))
 }
 
 #[cfg(test)]

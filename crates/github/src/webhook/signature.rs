@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use blueproof_core::hex::hex;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -63,8 +64,7 @@ impl WebhookSecret {
 
     /// Returns what GitHub sends as `X-Hub-Signature-256` with a body.
     pub fn sign(&self, body: &[u8]) -> String {
-        let digits = self.mac(body).finalize().into_bytes();
-        let digits: String = digits.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits = hex(&self.mac(body).finalize().into_bytes());
         format!("{SCHEME}{digits}")
     }
 

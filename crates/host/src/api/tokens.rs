@@ -12,6 +12,7 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use blueproof_core::hex::hex;
 use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use jiff::Timestamp;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -250,8 +251,7 @@ fn new_token() -> io::Result<String> {
 }
 
 fn digest(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Diagnostic {
