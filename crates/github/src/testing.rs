@@ -32,7 +32,7 @@ use crate::{
 
 pub use http::{FAKE_TOKEN, HttpFake};
 #[cfg(test)]
-pub(crate) use samples::run_status;
+pub(crate) use samples::{run_status, run_status_of};
 
 /// When the fake's clock begins.
 const BEGINNING: i64 = 1_800_000_000;

@@ -8,7 +8,7 @@ use blueproof_core::{
     },
     pending::{PendingReason, PlacePending},
     testing::{outcome, request},
-    view::{OutlookView, QueuePosition, ReportView},
+    view::{OutlookView, QueuePosition},
 };
 use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +16,10 @@ use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use super::*;
-use crate::api::{CheckAction, CheckConclusion, CheckRunState};
+use crate::{
+    api::{CheckAction, CheckConclusion, CheckRunState},
+    testing::run_status_of,
+};
 
 const SHA: &str = "1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d";
 
@@ -47,35 +50,9 @@ fn asked() -> RunRequest {
 }
 
 fn status(state: RunState) -> RunStatus {
-    let request = asked();
-    RunStatus {
-        revision: 1,
-        view: RunView {
-            id: RunId(41),
-            state,
-            subject: request.subject.clone(),
-            revision: None,
-            requested_by: request.requested_by.clone(),
-            asked_from: None,
-            request_key: request.key.clone(),
-            queue: request.queue.clone(),
-            priority: request.priority,
-            resources: request.job.gang(),
-            further_resources: request.job.further(),
-            requested_at: at(0),
-            retried_at: None,
-            ended_at: None,
-            attempts: Vec::new(),
-            failure: None,
-            last_pass: None,
-            failing_calls: Vec::new(),
-            report: ReportView::NotDue,
-            settled: false,
-            outlook: None,
-        },
-        request,
-        passed: None,
-    }
+    let mut status = run_status_of(asked(), state);
+    status.view.requested_at = at(0);
+    status
 }
 
 fn ended(ending: Ending, verdict: Verdict) -> RunStatus {

@@ -1,7 +1,7 @@
 //! A run of a pull request to tell stories with.
 
 use blueproof_core::{
-    domain::{Head, Repository, RunId, RunState},
+    domain::{Head, Repository, RunId, RunRequest, RunState},
     ports::RunStatus,
     testing::request,
     view::{ReportView, RunView},
@@ -17,6 +17,11 @@ pub(crate) fn run_status(state: RunState) -> RunStatus {
     request.subject.repository = Repository::GitHub(7);
     request.subject.pull_request = Some(12);
     request.subject.head = Head::Commit(HEAD.into());
+    run_status_of(request, state)
+}
+
+/// Returns the status of run 41 of what is asked for, without attempts.
+pub(crate) fn run_status_of(request: RunRequest, state: RunState) -> RunStatus {
     let view = RunView {
         id: RunId(41),
         state,
