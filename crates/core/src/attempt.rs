@@ -28,4 +28,4 @@ pub use removal::{remove_folder, unescaped};
 pub use runs::{RunsFolder, StoreIdentity};
 use signature::Chain;
 pub use signature::LogKey;
-pub use spec::AttemptSpec;
+pub use spec::{AttemptSpec, SandboxMode};

@@ -16,7 +16,9 @@ use std::io;
 use blueproof_core::attempt::{AttemptLayout, Errand, LogWriter, Orders, RecordKind};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-pub use dependencies::{AgentError, Dependencies, PrepareEnvironment, Prepared, Preparing, SecretValues};
+pub use dependencies::{
+    AgentError, Dependencies, PrepareEnvironment, Prepared, Preparing, SandboxLimits, SecretValues,
+};
 use lock::Lock;
 
 pub use crate::observer::{Collect, Conclusion, NothingMeasured, Observer};

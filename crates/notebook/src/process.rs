@@ -4,13 +4,15 @@
 
 mod cgroup;
 mod child;
+mod disk_watch;
 mod launch;
 mod proc_fs;
 mod sweep;
 mod usage;
 
-pub(crate) use cgroup::{Confinement, LimitsHit, Unlimited};
-pub(crate) use child::{Child, End, signal_name};
+pub(crate) use cgroup::{Confinement, LimitsHit, PROCESSES_AT_MOST, Unlimited};
+pub(crate) use child::{Child, End, Wrapping, signal_name};
+pub(crate) use disk_watch::DiskWatch;
 pub use launch::{Launcher, launch};
 pub(crate) use proc_fs::total_memory;
 pub(crate) use sweep::{adopt_orphans, end_left, sweep};

@@ -143,6 +143,7 @@ fn spec(attempt: AttemptId) -> AttemptSpec {
         },
         further: BTreeMap::new(),
         devices: None,
+        sandbox: Default::default(),
         timeouts: Timeouts::default(),
         work: serde_json::Value::Null,
     }

@@ -172,6 +172,7 @@ impl Attempts {
             granted: job.driver(),
             further: job.further(),
             devices,
+            sandbox: Default::default(),
             timeouts: job.timeouts.clone(),
             work: job.work.clone(),
         }

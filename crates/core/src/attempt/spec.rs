@@ -48,10 +48,26 @@ pub struct AttemptSpec {
     /// The devices that it may use, and no others; absent where nobody knows what devices there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<DeviceUuid>>,
+    /// Whether its notebook runs in a sandbox.
+    #[serde(default)]
+    pub sandbox: SandboxMode,
     /// The limits of time; the agent keeps startup, cell and run.
     pub timeouts: Timeouts,
     /// What is to be done, in the notebook crate's own words: core passes it on unread.
     pub work: serde_json::Value,
+}
+
+/// Whether a notebook runs in a sandbox, as the driver tells its agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SandboxMode {
+    /// It runs as the agent's user, with all that this user reaches.
+    #[default]
+    Off,
+    /// It runs in a sandbox. What cannot be limited there is told with the verdict.
+    Requested,
+    /// It runs in a sandbox whose memory and processes are limited, or not at all.
+    Required,
 }
 
 impl AttemptSpec {
@@ -63,6 +79,7 @@ impl AttemptSpec {
         let asked = |spec: &Self| Self {
             environments: PathBuf::new(),
             devices: None,
+            sandbox: SandboxMode::Off,
             ..spec.clone()
         };
         asked(self) == asked(other)

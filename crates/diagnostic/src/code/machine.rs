@@ -108,5 +108,13 @@ macro_rules! machine {
     657 RunnerFolder "a runner's files that cannot be used"
         "Each runner has a folder of its own. It could not be created, read, written or removed: the disk is full, rights are \
          missing, or its content was changed."
+    658 SandboxUnavailable "a machine that cannot run strangers' code apart"
+        "The notebook of a pull request runs in a sandbox: apart from the machine's files, processes, network and other runs, with \
+         limits on memory and processes. This machine cannot make one; the cause is shown. Install bubblewrap, allow user \
+         namespaces, and give the scheduler a cgroup of its own. If nothing on the machine is worth protecting, its admin sets \
+         `local.isolation: disposable`."
+    659 SandboxRefused "a requirement that a sandbox does not grant"
+        "The notebook of a pull request runs in a sandbox without a network, without secrets and without the machine's files. \
+         The blueprint asks for something that would need them, so the run is refused instead of run with less protection."
     }};
 }

@@ -98,5 +98,8 @@ macro_rules! verdict {
     455 PassedLate "a pass after an attempt that had failed"
         "The same content failed once and then passed, so one of the two results is due to chance: a seed, a race, another \
          host. A blueprint that must not pass this way has no `retries.blueprint`."
+    456 DiskLimit "files beyond the limit of a sandbox"
+        "What a notebook in a sandbox writes to its folders is limited in size and number, and the machine's disk is never \
+         filled. The notebook was ended. Write less, or remove what is no longer needed while the notebook runs."
     }};
 }

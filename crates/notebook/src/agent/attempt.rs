@@ -7,6 +7,7 @@ mod environment;
 mod kernel;
 mod machine;
 mod prepare;
+mod sandbox;
 mod secrets;
 
 use std::{
@@ -43,6 +44,7 @@ use crate::{
     kernel::{Runtime, Variables},
     plan::Plan,
     process::{self, Confinement, LimitsHit, Meter},
+    sandbox::Identity,
     text::{counted, duration},
 };
 
@@ -64,6 +66,8 @@ struct Attempt<'a> {
     meter: Meter,
     stops: Stops,
     traces: Traces,
+    /// Which user the notebook is in its sandbox, where that can be another one than the agent's.
+    identity: Option<Identity>,
     /// Which limits the notebook has met.
     limits_hit: LimitsHit,
     begun: Instant,
@@ -129,6 +133,7 @@ pub(crate) fn carry_out(
             journal,
             meter: Meter::default(),
             stops,
+            identity: Identity::choose(uuid::Uuid::new_v4().as_u128()),
             traces,
             limits_hit: LimitsHit::default(),
             begun: Instant::now(),
@@ -315,6 +320,7 @@ impl Attempt<'_> {
             pid: kernel.child.id(),
             cells: u32::try_from(cells).unwrap_or(u32::MAX),
         });
+        let disk = self.watch_disk(&kernel.child);
         let ready = Instant::now();
         let executor = Executor {
             kernel: &mut kernel,
@@ -343,6 +349,7 @@ impl Attempt<'_> {
         kernel.end(self.dependencies.graces.terminate).await;
         self.meter.keep_child(&kernel.child);
         self.limits_hit = self.traces.confinement.hit(&self.spec.granted);
+        self.limits_hit.disk = disk.and_then(|watch| watch.hit());
         Ok((finish, ready))
     }
 

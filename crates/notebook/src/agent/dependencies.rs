@@ -7,14 +7,18 @@ use std::{
     sync::Arc,
 };
 
-use blueproof_core::{attempt::AttemptSpec, domain::Failure, ports::GpuMeter};
+use blueproof_core::{
+    attempt::AttemptSpec,
+    domain::{Bytes, Failure},
+    ports::GpuMeter,
+};
 use serde_json::Value;
 
 use crate::{
     executor::{Graces, OutputLimits},
     observer::Observer,
     plan::Plan,
-    process::Launcher,
+    process::{Launcher, PROCESSES_AT_MOST},
 };
 
 /// Everything that an agent does not do itself.
@@ -35,6 +39,27 @@ pub struct Dependencies {
     pub graces: Graces,
     /// How much is kept of what cells print and show.
     pub outputs: OutputLimits,
+    /// What a notebook in a sandbox may have.
+    pub sandbox: SandboxLimits,
+}
+
+/// What a notebook in a sandbox may have, whatever it was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SandboxLimits {
+    /// How much its files may take.
+    pub disk: Bytes,
+    /// How many processes and threads it may have at once, where its user is its own alone. Its cgroup has a limit, too.
+    pub processes: u64,
+}
+
+impl Default for SandboxLimits {
+    /// Returns room for a model of 7 billion parameters and what comes of it, and as many processes as a cgroup may have.
+    fn default() -> Self {
+        Self {
+            disk: Bytes(32 << 30),
+            processes: PROCESSES_AT_MOST,
+        }
+    }
 }
 
 /// What is to be prepared.

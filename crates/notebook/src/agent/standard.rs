@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{
     Collect, Conclusion, Dependencies, NothingMeasured, Observer, PrepareEnvironment, Prepared, Preparing,
+    SandboxLimits,
 };
 use crate::{
     environment::{self, Origin, Patience, Unprepared},
@@ -39,6 +40,7 @@ impl Dependencies {
             variables: BTreeMap::new(),
             graces: Graces::default(),
             outputs: OutputLimits::default(),
+            sandbox: SandboxLimits::default(),
         }
     }
 }

@@ -15,7 +15,10 @@ use super::{
     Channels, Incoming, Runtime, Variables, WireError,
     output::{Output, OutputEnds},
 };
-use crate::process::{Child, End, Launcher};
+use crate::{
+    process::{Child, End, Launcher, Wrapping},
+    sandbox::Sandbox,
+};
 
 /// How long a kernel may take to greet. ipykernel before 7 does not greet at all.
 const WELCOME_PATIENCE: Duration = Duration::from_millis(500);
@@ -32,6 +35,8 @@ pub(crate) struct Starting<'a> {
     pub(crate) launcher: &'a Launcher,
     /// What it is in, with all that it starts.
     pub(crate) cgroup: Option<&'a Cgroup>,
+    /// What keeps it from the machine, where anything does.
+    pub(crate) sandbox: Option<&'a Sandbox>,
     /// Where it works.
     pub(crate) folder: &'a Path,
     /// All that it sees of an environment.
@@ -66,7 +71,12 @@ impl Kernel {
     /// Starts the process. It leads a session and process group of its own and dies with this process.
     pub(crate) fn spawn(starting: &Starting<'_>) -> Result<Self, StartError> {
         let (output, ends) = Output::open(starting.log).map_err(StartError::Spawn)?;
-        let child = Child::spawn(command(starting, ends)).map_err(StartError::Spawn)?;
+        let wrapping = match starting.sandbox {
+            Some(_) => Wrapping::Sandboxed,
+            None => Wrapping::Bare,
+        };
+        let command = command(starting, ends).map_err(StartError::Spawn)?;
+        let child = Child::spawn(command, wrapping).map_err(StartError::Spawn)?;
         Ok(Self { child, output })
     }
 
@@ -109,20 +119,23 @@ impl Kernel {
     }
 }
 
-fn command(starting: &Starting<'_>, ends: OutputEnds) -> Command {
+fn command(starting: &Starting<'_>, ends: OutputEnds) -> io::Result<Command> {
     let (program, arguments) = starting.command.split_first().expect("it names a program");
-    let mut command = starting.launcher.command(starting.cgroup, program);
+    let mut command = starting
+        .launcher
+        .command(starting.cgroup, starting.sandbox, program)?;
+    // A kernel that has a parent prints no advice on how to connect to it. One in a sandbox sees the first process there.
+    let parent = starting.sandbox.map_or_else(std::process::id, |_| 1);
     command
         .args(arguments)
         .current_dir(starting.folder)
         .env_clear()
         .envs(starting.variables)
-        // A kernel that has a parent prints no advice on how to connect to it.
-        .env("JPY_PARENT_PID", std::process::id().to_string())
+        .env("JPY_PARENT_PID", parent.to_string())
         .stdin(Stdio::null())
         .stdout(ends.stdout)
         .stderr(ends.stderr);
-    command
+    Ok(command)
 }
 
 /// Returns the command that starts Python's own kernel.

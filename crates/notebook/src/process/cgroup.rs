@@ -18,7 +18,7 @@ use limits::Limit;
 pub(crate) use limits::Unlimited;
 
 /// How many processes and threads an attempt may have at once: as many as OpenShift allows a pod (`podPidsLimit`).
-const PROCESSES_AT_MOST: u64 = 4096;
+pub(crate) const PROCESSES_AT_MOST: u64 = 4096;
 
 /// An attempt's cgroup, or why it has none.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(crate) struct LimitsHit {
     pub(crate) memory: Option<Bytes>,
     /// The limit of processes at which no more were started.
     pub(crate) processes: Option<u64>,
+    /// The limit of a sandbox's files at which it was ended.
+    pub(crate) disk: Option<Bytes>,
 }
 
 impl Confinement {
@@ -97,6 +99,7 @@ impl Confinement {
         LimitsHit {
             memory: (killed && self.unlimited.memory.is_none()).then_some(granted.memory),
             processes: refused.then_some(PROCESSES_AT_MOST),
+            disk: None,
         }
     }
 

@@ -9,7 +9,10 @@ use std::{
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::proc_fs::ProcessStat;
+use super::proc_fs::{ProcessStat, processes};
+
+/// What is added to the number of a signal to tell it as an exit status.
+const SIGNALS: i32 = 128;
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +23,20 @@ pub(crate) enum End {
     Killed(i32),
 }
 
+/// What a started process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrapping {
+    /// The program itself.
+    Bare,
+    /// One that made a sandbox and waits for the program in there: it passes no signal on, and ends as a shell would, with 128
+    /// and the signal that ended the program.
+    Sandboxed,
+}
+
 /// A process that this one started.
 #[derive(Debug)]
 pub(crate) struct Child {
+    wrapping: Wrapping,
     pid: Pid,
     fd: AsyncFd<OwnedFd>,
     ended: Option<(End, Option<ProcessStat>)>,
@@ -30,7 +44,7 @@ pub(crate) struct Child {
 
 impl Child {
     /// Starts `command`; the id is known to be its own until [`Child::wait`] has returned.
-    pub(crate) fn spawn(mut command: Command) -> io::Result<Self> {
+    pub(crate) fn spawn(mut command: Command, wrapping: Wrapping) -> io::Result<Self> {
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);
         let fd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
@@ -39,12 +53,22 @@ impl Child {
             reason = "the new way is unsafe code; an owned descriptor keeps its promise anyway"
         )]
         let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
-        Ok(Self { pid, fd, ended: None })
+        Ok(Self {
+            wrapping,
+            pid,
+            fd,
+            ended: None,
+        })
     }
 
     /// Returns the process id.
     pub(crate) fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Returns a descriptor of the process for another thread.
+    pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.fd.get_ref().try_clone()
     }
 
     /// Returns how the process ended, once it has. It may be called again, and dropped at any point.
@@ -71,6 +95,9 @@ impl Child {
         };
         let end = match (status.exit_status(), status.terminating_signal()) {
             (_, Some(signal)) => End::Killed(signal),
+            (Some(status), None) if self.wrapping == Wrapping::Sandboxed && status > SIGNALS => {
+                End::Killed(status - SIGNALS)
+            }
             (status, None) => End::Exited(status.unwrap_or_default()),
         };
         self.ended = Some((end, last));
@@ -87,11 +114,33 @@ impl Child {
         let _ = rustix::process::pidfd_send_signal(self.fd.get_ref(), signal);
     }
 
-    /// Sends a signal to the process and to those of its group.
+    /// Sends a signal to the process and to those of its group; in a sandbox, to the program and to those of its group.
     pub(crate) fn signal_group(&self, signal: Signal) {
+        if self.ended.is_some() {
+            return;
+        }
+        if let Some(inside) = self.inside() {
+            let _ = rustix::process::kill_process_group(inside, signal);
+            if signal != Signal::KILL {
+                return;
+            }
+        }
         // Until it has been waited for, neither its id nor that of its group can be another's.
-        if self.ended.is_none() && rustix::process::kill_process_group(self.pid, signal).is_err() {
+        if rustix::process::kill_process_group(self.pid, signal).is_err() {
             self.signal(signal);
+        }
+    }
+
+    /// Returns the process that is the first one in the sandbox, once it is there. The program is of its group, and it heeds no
+    /// signal from outside but the one that cannot be ignored.
+    fn inside(&self) -> Option<Pid> {
+        match self.wrapping {
+            Wrapping::Bare => None,
+            Wrapping::Sandboxed => {
+                let all = processes();
+                let first = all.iter().find(|stat| stat.parent == self.id())?;
+                Pid::from_raw(i32::try_from(first.pid).ok()?)
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ use std::{
 use blueproof_core::attempt::Cgroup;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
+use crate::sandbox::{self, Sandbox};
+
 /// A program that calls [`launch`] with the arguments that come after its own.
 #[derive(Debug, Clone)]
 pub struct Launcher {
@@ -33,27 +35,38 @@ impl Launcher {
     }
 
     /// Returns the command that runs `program` in a session of its own and, where it can be entered, in `cgroup`, to be killed
-    /// when this process dies.
+    /// when this process dies; in a sandbox, where there is to be one.
     ///
     /// It must be spawned from a thread that lives as long as the process: Linux counts a parent's thread as the parent.
-    pub(crate) fn command(&self, cgroup: Option<&Cgroup>, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn command(
+        &self,
+        cgroup: Option<&Cgroup>,
+        sandbox: Option<&Sandbox>,
+        program: impl AsRef<OsStr>,
+    ) -> io::Result<Command> {
+        let no_text = || io::Error::new(io::ErrorKind::InvalidInput, "a path of the sandbox is no UTF-8");
+        let sandbox = match sandbox {
+            Some(sandbox) => sandbox.to_argument().ok_or_else(no_text)?,
+            None => OsString::new(),
+        };
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         command.arg(std::process::id().to_string());
         command.arg(cgroup.map_or(Path::new(""), Cgroup::folder));
+        command.arg(sandbox);
         command.arg(program.as_ref());
-        command
+        Ok(command)
     }
 }
 
-/// Becomes another program that dies with its parent: `PARENT CGROUP PROGRAM ARGUMENT…`. Returns only when that failed.
+/// Becomes another program that dies with its parent: `PARENT CGROUP SANDBOX PROGRAM ARGUMENT…`. Returns only when that failed.
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
     let mut arguments = arguments.into_iter();
     let mut next = || arguments.next();
-    let (Some(parent), Some(cgroup), Some(program)) = (next(), next(), next()) else {
+    let (Some(parent), Some(cgroup), Some(sandbox), Some(program)) = (next(), next(), next(), next()) else {
         return io::Error::new(
             io::ErrorKind::InvalidInput,
-            "expected a parent's id, a cgroup and a program",
+            "expected a parent's id, a cgroup, a sandbox and a program",
         );
     };
     if let Err(error) = detach_and_die_with(&parent) {
@@ -63,7 +76,11 @@ pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
         // Whether it went well is seen from outside; a kernel runs without a cgroup, too.
         let _ = Cgroup::new(cgroup.into()).enter();
     }
-    Command::new(program).args(arguments).exec()
+    match sandbox.to_str() {
+        Some("") => Command::new(program).args(arguments).exec(),
+        Some(sandbox) => sandbox::enter(sandbox, &program, arguments),
+        None => io::Error::new(io::ErrorKind::InvalidInput, "the sandbox is no UTF-8"),
+    }
 }
 
 fn detach_and_die_with(parent: &OsStr) -> io::Result<()> {

@@ -19,6 +19,9 @@ use crate::{
 
 const LAST_LINES: usize = 5;
 
+/// How bubblewrap begins what it says.
+const BY_BUBBLEWRAP: &str = "bwrap: ";
+
 /// Says why a kernel did not come up. `log` is what it printed, `hit` which limits it met; where it is not Python's own, its
 /// kernelspec has a name.
 pub(crate) fn start_failure(
@@ -31,6 +34,11 @@ pub(crate) fn start_failure(
         return Box::new(limits::killed_at_start(limit));
     }
     let said = last_lines(log);
+    if let (StartError::Ended(End::Exited(_)), Some(line)) =
+        (error, said.last().filter(|line| line.starts_with(BY_BUBBLEWRAP)))
+    {
+        return Box::new(no_sandbox(line));
+    }
     if let Some(line) = exhausted_line(&said) {
         let failure = Failure::outside_cells(FailureClass::Infrastructure, exhausted(line));
         return Box::new(failure);
@@ -99,6 +107,15 @@ pub(crate) fn last_lines(path: &Path) -> Vec<String> {
     lines[from..].iter().map(|line| (*line).to_owned()).collect()
 }
 
+/// Says that bubblewrap made no sandbox: the machine's fault, whatever notebook it is.
+fn no_sandbox(line: &str) -> Failure {
+    let diagnostic = Diagnostic::error(
+        Code::SandboxUnavailable,
+        "the sandbox of the notebook could not be made",
+    );
+    Failure::outside_cells(FailureClass::Infrastructure, diagnostic.because(line))
+}
+
 #[cfg(test)]
 mod tests {
     use blueproof_core::domain::Bytes;
@@ -148,7 +165,7 @@ mod tests {
         let killed = StartError::Ended(End::Killed(9));
         let hit = LimitsHit {
             memory: Some(Bytes(32 << 20)),
-            processes: None,
+            ..LimitsHit::default()
         };
         let failure = start_failure(&killed, Path::new("/nowhere"), hit, None);
         assert_eq!(

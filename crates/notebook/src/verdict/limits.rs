@@ -11,15 +11,24 @@ use crate::{
 
 const SIGKILL: i32 = 9;
 
-/// Returns the failure of a cell whose kernel was killed at the limit of memory.
+/// Returns the failure of a cell whose kernel was killed at the limit of memory, or of what it may write.
 pub(super) fn killed(facts: &Facts<'_>) -> Option<Failure> {
-    let limit = facts.limits_hit.memory?;
+    let hit = facts.limits_hit;
+    let of_memory = || Some(diagnostic("the kernel was killed in this cell", hit.memory?));
+    let diagnostic = hit.disk.map(disk).or_else(of_memory)?;
     match facts.run.over {
         Some(Over::Died(End::Killed(SIGKILL)) | Over::Lost) => {}
         Some(_) | None => return None,
     }
-    let diagnostic = diagnostic("the kernel was killed in this cell", limit);
     Some(in_cell(facts, FailureClass::Notebook, diagnostic, None))
+}
+
+fn disk(limit: Bytes) -> Diagnostic {
+    let message = format!(
+        "the notebook was ended in this cell: its files took more than the {limit} that they may take"
+    );
+    Diagnostic::error(Code::DiskLimit, message)
+        .hint("write less, or remove what is no longer needed while the notebook runs")
 }
 
 /// Returns the failure of a kernel that was killed at the limit of memory before it had answered.

@@ -6,6 +6,7 @@ mod endings;
 mod kernels;
 mod last_words;
 mod promises;
+mod sandbox;
 mod sources;
 mod support;
 mod tampering;

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, ti
 
 use blueproof_core::{
     attempt::{AttemptLayout, Orders},
-    domain::{Failure, GpuUse},
+    domain::{Bytes, Failure, GpuUse},
     gpu::DeviceUuid,
     ports::{GpuMeter, GpuUsed},
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_notebook::{
     Graces, Launcher, OutputLimits,
-    agent::{self, Dependencies, NothingMeasured, PrepareEnvironment, Prepared, Preparing},
+    agent::{self, Dependencies, NothingMeasured, PrepareEnvironment, Prepared, Preparing, SandboxLimits},
     launch,
 };
 
@@ -80,6 +80,11 @@ impl GpuMeter for Counting {
     }
 }
 
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().expect("a test sets a number"))
+}
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next().expect("a folder or `launch`");
@@ -103,6 +108,10 @@ fn main() -> ExitCode {
             leave: Duration::from_secs(5),
         },
         outputs: OutputLimits::default(),
+        sandbox: SandboxLimits {
+            disk: Bytes(number("TEST_DISK").unwrap_or(1 << 30)),
+            processes: number("TEST_PROCESSES").unwrap_or(256),
+        },
     };
     let orders = Orders::read(std::io::stdin()).expect("a test says what is to be done");
     match agent::run(&AttemptLayout::new(first), orders, dependencies) {

@@ -13,7 +13,7 @@ use std::{
 use blueproof_core::{
     attempt::{
         AttemptLayout, AttemptSpec, CellEnd, Cgroup, Errand, LogKey, LogReader, Orders, Record, RecordKind,
-        Stream,
+        SandboxMode, Stream,
     },
     domain::{
         AttemptId, Bytes, Cpus, Failure, Head, Outcome, Repository, RequestKey, Resources, RunId, Source,
@@ -43,6 +43,7 @@ pub(crate) struct Attempt {
     devices: Option<Vec<DeviceUuid>>,
     metadata: Value,
     memory: Bytes,
+    pub(crate) sandbox: SandboxMode,
     pub(crate) timeouts: Timeouts,
     pub(crate) plan: Plan,
 }
@@ -72,6 +73,7 @@ impl Attempt {
             devices: None,
             metadata: json!({}),
             memory: Bytes(0),
+            sandbox: SandboxMode::Off,
             // A notebook that hangs must not keep its agent for ever when the test that started it has given up.
             timeouts: Timeouts {
                 run: Some(SignedDuration::from_secs(50)),
@@ -167,6 +169,23 @@ impl Attempt {
         self
     }
 
+    /// Has the notebook run in a sandbox.
+    pub(crate) fn sandboxed(mut self) -> Self {
+        self.sandbox = SandboxMode::Requested;
+        self
+    }
+
+    /// Has the notebook run in a sandbox whose memory and processes are limited, or not at all.
+    pub(crate) fn sandboxed_with_limits(mut self) -> Self {
+        self.sandbox = SandboxMode::Required;
+        self
+    }
+
+    /// Returns the folder that all of it lies in.
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Limits a cell.
     pub(crate) fn cell_within(mut self, limit: Duration) -> Self {
         self.timeouts.cell = Some(SignedDuration::try_from(limit).unwrap());
@@ -203,6 +222,7 @@ impl Attempt {
             },
             further: self.further,
             devices: self.devices,
+            sandbox: self.sandbox,
             timeouts: self.timeouts,
             work: serde_json::to_value(&self.plan).unwrap(),
         };

@@ -1,7 +1,7 @@
 //! What a blueprint asks for: each is seen to, refused before anything starts, or told with the verdict as not enforced.
 
 use blueproof_core::{
-    attempt::AttemptSpec,
+    attempt::{AttemptSpec, SandboxMode},
     domain::{Bytes, Gpus, Resources, Usage},
 };
 use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
@@ -106,10 +106,11 @@ pub(super) fn not_enforced(
     usage: &Usage,
     unlimited: &Unlimited,
 ) -> Vec<Diagnostic> {
-    let network = match &plan.network {
-        Network::Any => None,
-        Network::None => Some("no network was asked for (spec.network)".to_owned()),
-        Network::Hosts(hosts) => Some(format!(
+    let network = match (spec.sandbox, &plan.network) {
+        // A sandbox has none, and hosts by name are refused there.
+        (SandboxMode::Requested | SandboxMode::Required, _) | (SandboxMode::Off, Network::Any) => None,
+        (SandboxMode::Off, Network::None) => Some("no network was asked for (spec.network)".to_owned()),
+        (SandboxMode::Off, Network::Hosts(hosts)) => Some(format!(
             "network only to {} was asked for (spec.network)",
             hosts.join(", ")
         )),
@@ -203,6 +204,7 @@ mod tests {
         let unlimited = Unlimited {
             memory: Some("no controller".into()),
             cpu: Some("no controller".into()),
+            processes: None,
         };
         let told = |usage: &Usage, unlimited: &Unlimited| {
             let all = exceeded(&granted, usage, unlimited);

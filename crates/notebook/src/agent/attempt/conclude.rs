@@ -169,6 +169,7 @@ impl Attempt<'_> {
     fn notices(&self, usage: &Usage) -> Vec<Diagnostic> {
         let mut notices =
             asked::not_enforced(&self.plan, &self.spec, usage, self.traces.confinement.unlimited());
+        notices.extend(self.without_network());
         notices.extend(without_effect(&self.unread));
         notices.extend(asked::without_effect_by(&self.overridden));
         notices.extend(secrets::too_short(

@@ -19,6 +19,10 @@ impl Attempt<'_> {
     /// Returns whether the attempt shall share its environment with nobody: where its notebook installs packages, and where an
     /// earlier attempt may have ended because the shared one was changed meanwhile.
     pub(super) fn needs_own_environment(&self) -> Step<bool> {
+        // In a sandbox it can be read alone, and nobody can change it.
+        if self.is_sandboxed() {
+            return Ok(false);
+        }
         if self.spec.attempt.number > 1 {
             return Ok(true);
         }

@@ -19,6 +19,7 @@ use crate::{
         kernel_variables, prefix_of, python_command, visible_devices,
     },
     process::MARKER,
+    sandbox::Sandbox,
     verdict,
 };
 
@@ -32,6 +33,7 @@ pub(super) struct Program {
     command: Vec<OsString>,
     runtime: Runtime,
     variables: Variables,
+    sandbox: Option<Sandbox>,
     folder: PathBuf,
 }
 
@@ -63,7 +65,9 @@ impl Attempt<'_> {
             let refused = spec.check_program(&command[0], &variables);
             refused.map_err(|refused| config(*refused))?;
         }
+        let sandbox = self.sandbox(prepared, &runtime, kernelspec.as_ref(), folder)?;
         Ok(Program {
+            sandbox,
             kernelspec,
             command,
             runtime,
@@ -75,6 +79,7 @@ impl Attempt<'_> {
     /// Starts the kernel, and waits until it answers.
     pub(super) async fn start(&mut self, program: &mut Program) -> Step<(Kernel, Channels)> {
         self.traces.confinement.make(&self.spec.granted);
+        self.check_limits()?;
         self.meter.begin();
         self.kernel_began = Some(Instant::now());
         for _ in 1..STARTS_AT_MOST {
@@ -100,6 +105,7 @@ impl Attempt<'_> {
             command: &program.command,
             launcher: &self.dependencies.launcher,
             cgroup: self.traces.confinement.cgroup(),
+            sandbox: program.sandbox.as_ref(),
             folder: &program.folder,
             variables: &program.variables,
             log: &log,
@@ -140,7 +146,7 @@ impl Attempt<'_> {
     ) -> Variables {
         let threads = self.spec.granted.cpu.threads();
         let mut variables = kernel_variables(
-            std::env::vars_os(),
+            self.host_variables(),
             python,
             &self.home(),
             &runtime.temporary(),
@@ -149,8 +155,7 @@ impl Attempt<'_> {
         if let Some(kernelspec) = kernelspec {
             kernelspec.add_variables(&mut variables);
         }
-        let given = self.dependencies.variables.iter();
-        variables.extend(given.map(|(name, value)| (name.clone(), value.into())));
+        variables.extend(self.further_variables());
         variables.extend(secrets);
         if let Some(devices) = &self.spec.devices {
             variables.extend(visible_devices(devices));

@@ -39,6 +39,7 @@ const FETCH_WITHIN: Duration = Duration::from_secs(600);
 impl Attempt<'_> {
     /// Makes everything that the kernel needs: secrets, a working copy, a Python.
     pub(super) async fn prepare(&mut self) -> Step<(Prepared, Variables)> {
+        self.refuse_beyond_sandbox()?;
         let secrets = self.secrets()?;
         let values: Vec<_> = secrets.values().map(|value| value.to_string_lossy()).collect();
         self.journal

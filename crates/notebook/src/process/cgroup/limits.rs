@@ -17,6 +17,8 @@ pub(crate) struct Unlimited {
     pub(crate) memory: Option<String>,
     /// Processor time.
     pub(crate) cpu: Option<String>,
+    /// Processes and threads. Nobody asked for a number of them.
+    pub(crate) processes: Option<String>,
 }
 
 impl Unlimited {
@@ -25,6 +27,7 @@ impl Unlimited {
         Self {
             memory: Some(why.into()),
             cpu: Some(why.into()),
+            processes: Some(why.into()),
         }
     }
 }
@@ -53,8 +56,7 @@ pub(super) fn set(home: &Home, cgroup: &Cgroup, limit: &Limit) -> Unlimited {
             set().map_err(|error| format!("the controller `{controller}` cannot be used: {error}"))
         })
     };
-    // Nobody asked for a number of processes: without the controller there is nothing to say.
-    let _ = attempt("pids", &|| {
+    let processes = attempt("pids", &|| {
         write(cgroup, "pids.max", &PROCESSES_AT_MOST.to_string())
     });
     let memory = (limit.memory_bytes > 0)
@@ -63,6 +65,7 @@ pub(super) fn set(home: &Home, cgroup: &Cgroup, limit: &Limit) -> Unlimited {
     Unlimited {
         memory: memory.flatten(),
         cpu: cpu.flatten(),
+        processes: processes.err(),
     }
 }
 
