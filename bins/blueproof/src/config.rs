@@ -25,6 +25,7 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_host::ServerAddress;
+use blueproof_machine::IsolationPolicy;
 use serde::Serialize;
 
 use crate::exit::Problem;
@@ -59,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) local_self_approve: Value<LocalApproval>,
     /// Which users of this machine may approve the runs of others.
     pub(crate) local_approvers: Value<BTreeSet<String>>,
+    /// Which notebooks run in a sandbox.
+    pub(crate) local_isolation: Value<IsolationPolicy>,
     /// The Python to prefer, as a path or as a name to be found through `PATH`.
     pub(crate) python: Value<Option<PathBuf>>,
     /// The files that were looked at, the one that counts most first.
@@ -106,6 +109,7 @@ pub(crate) enum Key {
     LocalMemory,
     LocalSelfApprove,
     LocalApprovers,
+    LocalIsolation,
     Python,
 }
 
@@ -124,6 +128,7 @@ impl Config {
             local_memory: layers.optional(Key::LocalMemory, parse::memory)?,
             local_self_approve: layers.or(Key::LocalSelfApprove, parse::approval, LocalApproval::Own)?,
             local_approvers: layers.or(Key::LocalApprovers, parse::names, BTreeSet::new())?,
+            local_isolation: layers.or(Key::LocalIsolation, parse::isolation, IsolationPolicy::default())?,
             python: layers.optional(Key::Python, parse::program)?,
             layers: layers.files(),
         })
@@ -192,6 +197,7 @@ impl Config {
             self_approve: bool,
             #[serde(skip_serializing_if = "BTreeSet::is_empty")]
             approvers: BTreeSet<String>,
+            isolation: &'static str,
         }
         Shown {
             store: self.store.value.clone(),
@@ -203,6 +209,7 @@ impl Config {
                 memory: self.local_memory.value,
                 self_approve: self.local_self_approve.value == LocalApproval::Own,
                 approvers: self.local_approvers.value.clone(),
+                isolation: self.local_isolation.value.as_str(),
             },
             python: self.python.value.clone(),
         }
@@ -259,6 +266,11 @@ impl Config {
                 (!approvers.value.is_empty()).then(|| names(&approvers.value)),
                 &approvers.origin,
             ),
+            (
+                Key::LocalIsolation,
+                Some(self.local_isolation.value.as_str().into()),
+                &self.local_isolation.origin,
+            ),
             (Key::Python, python.value.as_deref().map(path), &python.origin),
         ]
     }
@@ -277,6 +289,7 @@ impl Key {
             Key::LocalMemory => "local.memory",
             Key::LocalSelfApprove => "local.selfApprove",
             Key::LocalApprovers => "local.approvers",
+            Key::LocalIsolation => "local.isolation",
             Key::Python => "python",
         }
     }
@@ -293,6 +306,7 @@ impl Key {
             Key::LocalMemory => "BLUEPROOF_LOCAL_MEMORY",
             Key::LocalSelfApprove => "BLUEPROOF_LOCAL_SELF_APPROVE",
             Key::LocalApprovers => "BLUEPROOF_LOCAL_APPROVERS",
+            Key::LocalIsolation => "BLUEPROOF_LOCAL_ISOLATION",
             Key::Python => "BLUEPROOF_PYTHON",
         }
     }
@@ -305,7 +319,7 @@ impl Key {
             Key::Server => "none: the store is used",
             Key::CurrentContext | Key::TokenFile => "none",
             Key::Python => "what the blueprint asks for",
-            Key::Store | Key::Environments | Key::LocalSelfApprove => "",
+            Key::Store | Key::Environments | Key::LocalSelfApprove | Key::LocalIsolation => "",
         }
     }
 }

@@ -203,6 +203,7 @@ fn machine(config: &Config) -> Result<MachineConfig, Problem> {
                 .configured()
                 .map(|names| names.iter().cloned().collect()),
         },
+        isolation: config.local_isolation.value,
     })
 }
 

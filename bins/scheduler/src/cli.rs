@@ -7,6 +7,7 @@ use blueproof_host::{
     Retention,
     api::{Address, Role},
 };
+use blueproof_machine::IsolationPolicy;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 
@@ -96,9 +97,38 @@ pub(crate) struct Machine {
         value_parser = clap::builder::NonEmptyStringValueParser::new()
     )]
     pub(crate) approvers: Vec<String>,
+    /// Which notebooks run in a sandbox
+    #[arg(
+        long,
+        value_name = "NOTEBOOKS",
+        default_value = "strangers",
+        env = "BLUEPROOF_LOCAL_ISOLATION"
+    )]
+    pub(crate) isolation: Isolation,
     /// The `blueproof` program, which carries out attempts [default: the one beside this program]
     #[arg(long, value_name = "FILE", env = "BLUEPROOF_AGENT")]
     pub(crate) agent: Option<PathBuf>,
+}
+
+/// Which notebooks run in a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Isolation {
+    /// Those of pull requests; they do not run where no sandbox can be made
+    Strangers,
+    /// All of them
+    Always,
+    /// None: nothing on this machine needs protection
+    Disposable,
+}
+
+impl From<Isolation> for IsolationPolicy {
+    fn from(isolation: Isolation) -> Self {
+        match isolation {
+            Isolation::Strangers => Self::Strangers,
+            Isolation::Always => Self::Always,
+            Isolation::Disposable => Self::Disposable,
+        }
+    }
 }
 
 /// How long runs that have ended are kept; by default for ever.

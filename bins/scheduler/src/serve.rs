@@ -211,6 +211,7 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
             }),
             approvers: Some(machine.approvers.clone()),
         },
+        isolation: machine.isolation.into(),
     })
 }
 

@@ -12,6 +12,7 @@ mod devices;
 mod ending;
 mod files;
 mod follow;
+mod isolation;
 mod labels;
 mod log;
 mod machine;
@@ -36,6 +37,7 @@ pub use agent::AgentCommand;
 use attempts::Attempts;
 pub use devices::{Devices, Holder, LookForDevices};
 use follow::Followed;
+pub use isolation::{IsolationPolicy, TryIsolation};
 pub use occupancy::{Occupancy, Occupant};
 pub use output::LocalOutput;
 
@@ -60,6 +62,13 @@ impl LocalDriver {
     /// whether they are fit.
     pub fn with_devices(mut self, look: LookForDevices) -> Self {
         self.change(|attempts| attempts.set_devices(look));
+        self
+    }
+
+    /// Has it run notebooks in a sandbox by this policy, and try whether it can when it is first asked. Without this it says
+    /// that it does not isolate.
+    pub fn with_isolation(mut self, policy: IsolationPolicy, attempt: TryIsolation) -> Self {
+        self.change(|attempts| attempts.set_isolation(policy, attempt));
         self
     }
 

@@ -12,6 +12,7 @@ mod eviction;
 mod head;
 mod id;
 mod inventory;
+mod isolation;
 mod job_digest;
 mod name;
 mod outcome;
@@ -35,6 +36,7 @@ pub use eviction::{EvictionReason, ReasonWord};
 pub use head::{Head, ParseHeadError};
 pub use id::{AttemptId, ParseIdError, RunId};
 pub use inventory::{DeviceInventory, Inventory, NodeInventory};
+pub use isolation::Isolation;
 pub use job_digest::{JobDigest, ParseJobDigestError};
 pub use name::{BlueprintName, ProfileName, QueueName};
 pub use outcome::{

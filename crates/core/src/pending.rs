@@ -4,6 +4,7 @@
 //! run's row stays small however many others wait.
 
 mod inactive;
+mod isolation;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -39,6 +40,8 @@ pub enum PendingReason {
     },
     /// It is held, or its pull request is.
     Held(Box<Hold>),
+    /// It is approved, and its cluster does not keep content of strangers apart.
+    WaitingForIsolation(Box<IsolationPending>),
     /// It would fit; others go first.
     PendingEvaluation(Box<Queued>),
     /// Those who make room for it have not left yet.
@@ -68,6 +71,7 @@ pub enum PendingReason {
 }
 
 pub use inactive::InactiveQueue;
+pub use isolation::IsolationPending;
 
 /// How a run stands in its queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -343,6 +347,7 @@ impl PendingReason {
             Self::Misconfigured(queued) => Some((WaitReason::Misconfigured, queued)),
             Self::AwaitingApproval { .. }
             | Self::Held(_)
+            | Self::WaitingForIsolation(_)
             | Self::WaitingForAdmission(_)
             | Self::BackingOff(_)
             | Self::WaitingForRelease
@@ -357,6 +362,7 @@ impl PendingReason {
         match self {
             Self::AwaitingApproval { .. } => "AwaitingApproval",
             Self::Held(_) => "Held",
+            Self::WaitingForIsolation(_) => "WaitingForIsolation",
             Self::PendingEvaluation(_) => "PendingEvaluation",
             Self::WaitingForPreemptedWorkloads(_) => "WaitingForPreemptedWorkloads",
             Self::WaitingForQuota(_) => "WaitingForQuota",
@@ -401,6 +407,9 @@ impl PendingReason {
         match self {
             Self::AwaitingApproval { .. } => "a maintainer approves this head".into(),
             Self::Held(hold) => format!("{}, or a maintainer, resumes it", hold.by),
+            Self::WaitingForIsolation(pending) => {
+                format!("{} can run the code of pull requests apart", pending.cluster)
+            }
             Self::PendingEvaluation(queued) | Self::WaitingForQuota(queued) => queued.turn(),
             Self::WaitingForPreemptedWorkloads(_) => "those who make room for it have left".into(),
             Self::ExceedsMaxQuota(queued) => format!(
@@ -446,6 +455,7 @@ impl fmt::Display for PendingReason {
                 lapsed: Some(lapsed), ..
             } => lapsed.fmt(f),
             Self::Held(hold) => write!(f, "{} holds {}", hold.by, hold.target),
+            Self::WaitingForIsolation(pending) => pending.fmt(f),
             Self::PendingEvaluation(queued) => f.write_str(&queued.turn_in_words()),
             Self::WaitingForQuota(queued) => write!(
                 f,

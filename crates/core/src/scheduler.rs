@@ -17,6 +17,7 @@ mod clusters;
 mod estimate;
 mod forget;
 mod gate;
+mod isolation;
 mod outlook;
 mod passes;
 mod queue;
@@ -270,8 +271,8 @@ impl Scheduler {
             Event::Lost { attempt, message } => self.on_lost(*attempt, message),
             Event::Released { attempt } => self.on_released(*attempt),
             Event::CallFailed { call, error } => self.on_call_failed(*call, error),
+            Event::InventoryChanged { cluster, .. } => self.on_inventory_changed(cluster),
             Event::QuotaApplied { .. }
-            | Event::InventoryChanged { .. }
             | Event::Pending { .. }
             | Event::Started { .. }
             | Event::Reported { .. }
@@ -437,6 +438,11 @@ impl Scheduler {
         let subject = &run.request.subject;
         if let Some(hold) = self.gate.hold_of(run.id, subject) {
             return PendingReason::Held(Box::new(hold.clone()));
+        }
+        if self.gate.approved_by(&run.request, self.now).is_some()
+            && let Some(pending) = self.isolation_pending(&run.request)
+        {
+            return PendingReason::WaitingForIsolation(Box::new(pending));
         }
         let policy = self.gate.own_policy_of(&subject.repository);
         PendingReason::AwaitingApproval {

@@ -28,7 +28,7 @@ pub use output::FakeOutput;
 pub use reporter::FakeReporter;
 pub use runner::FakeRunners;
 pub use samples::{
-    TEAMS, ask_for_commit, ask_for_cpu, finished, outcome, quota_request, request, reservation, reserved,
-    start_action, teams, two_cores,
+    TEAMS, ask_for_commit, ask_for_cpu, finished, isolating, outcome, quota_request, request, reservation,
+    reserved, start_action, teams, two_cores,
 };
 pub use store::MemoryStore;

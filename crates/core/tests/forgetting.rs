@@ -13,7 +13,8 @@ use blueproof_core::{
     ports::{Clusters, Command, Seq, StoreClient},
     scheduler::{Replay, Scheduler},
     testing::{
-        FakeClock, FakeCluster, FakeReporter, MemoryStore, ask_for_commit, finished, request, two_cores,
+        FakeClock, FakeCluster, FakeReporter, MemoryStore, ask_for_commit, finished, isolating, request,
+        two_cores,
     },
 };
 use blueproof_diagnostic::Code;
@@ -174,6 +175,7 @@ fn a_head_of_which_a_run_is_forgotten_is_known_to_be_an_earlier_one_after_a_push
         }
     };
     let mut scheduler = Scheduler::new(policy);
+    scheduler.handle(at(0), isolating());
     scheduler.handle(at(0), asked("1", "a"));
     scheduler.handle(at(0), approved("a"));
     pass(&mut scheduler, 1, at(1));

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use blueproof_cluster::local::{AgentCommand, LocalDriver};
+use blueproof_cluster::local::{AgentCommand, LocalDriver, TryIsolation};
 use blueproof_core::{
     attempt::{RunsFolder, StoreIdentity},
     domain::{Actor, Bytes, Cpus, Resources},
@@ -22,8 +22,9 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::Diagnostic;
 use blueproof_host::{Host, KeptGate};
-use blueproof_notebook::report::FolderReporter;
+use blueproof_notebook::{Launcher, report::FolderReporter, try_isolation};
 
+pub use blueproof_cluster::local::IsolationPolicy;
 pub use gpus::meter;
 
 /// What a machine is made of.
@@ -37,6 +38,8 @@ pub struct MachineConfig {
     pub agent: OsString,
     /// What the local queue goes by.
     pub policy: LocalPolicy,
+    /// Which notebooks run in a sandbox.
+    pub isolation: IsolationPolicy,
 }
 
 /// What the local queue goes by.
@@ -145,7 +148,11 @@ impl MachineConfig {
             arguments: vec!["agent".into()],
         };
         let runs = RunsFolder::new(self.runs(), store.clone());
-        LocalDriver::new(runs, self.environments.clone(), agent).with_devices(gpus::look(note))
+        let launcher = Launcher::new(&self.agent, ["agent-launch"]);
+        let attempt = TryIsolation(Arc::new(move || try_isolation(&launcher)));
+        LocalDriver::new(runs, self.environments.clone(), agent)
+            .with_devices(gpus::look(note))
+            .with_isolation(self.isolation, attempt)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::{env, error::Error, path::Path, process::exit, sync::Arc};
 
-use blueproof_cluster::local::{AgentCommand, LocalDriver};
+use blueproof_cluster::local::{AgentCommand, IsolationPolicy, LocalDriver, TryIsolation};
 use blueproof_core::{
     attempt::{AttemptLayout, LogWriter, Orders, ProcessName, Record, RecordKind, RunsFolder},
     engine::{Engine, Ports},
@@ -79,7 +79,9 @@ async fn drive(path: &Path, at: Option<blueproof_tests::crash::CrashAt>) -> Resu
         arguments: vec!["agent".into()],
     };
     let runs = RunsFolder::new(path.with_file_name("runs"), inner.identity().clone());
-    let cluster = LocalDriver::new(runs, checkout::environments(), agent);
+    // Crashes are what is tested here, on whatever machine that is.
+    let cluster = LocalDriver::new(runs, checkout::environments(), agent)
+        .with_isolation(IsolationPolicy::Disposable, TryIsolation::default());
     let quota = cluster.inventory().await?.allocatable();
     let reporter = FakeReporter::default();
     if at

@@ -110,6 +110,23 @@ struct LocalSection {
     /// The project's file cannot set it either.
     #[schemars(with = "Option<Vec<String>>")]
     approvers: Option<Spanned<Vec<String>>>,
+    /// Which notebooks run in a sandbox: those of pull requests (`strangers`), `always`, or none (`disposable`).
+    ///
+    /// Without it: `strangers`. `disposable` is for machines on which nothing needs protection.
+    ///
+    /// The project's file cannot set it either.
+    #[schemars(with = "Option<Isolation>")]
+    isolation: Option<Spanned<String>>,
+}
+
+/// Which notebooks run in a sandbox.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "it only describes what is read as text")]
+enum Isolation {
+    Strangers,
+    Always,
+    Disposable,
 }
 
 /// An amount, as Kubernetes writes it.
@@ -206,6 +223,10 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Contents, Problem> {
         (Key::Environments, read.environments.as_ref()),
         (Key::LocalCpu, local.and_then(|local| local.cpu.as_ref())),
         (Key::LocalMemory, local.and_then(|local| local.memory.as_ref())),
+        (
+            Key::LocalIsolation,
+            local.and_then(|local| local.isolation.as_ref()),
+        ),
         (Key::Python, read.python.as_ref()),
     ];
     let mut settings = source.settings(texts);

@@ -103,6 +103,7 @@ impl<'a> Layers<'a> {
             let not_a_projects = [
                 Key::LocalSelfApprove,
                 Key::LocalApprovers,
+                Key::LocalIsolation,
                 Key::CurrentContext,
                 Key::Server,
                 Key::TokenFile,
@@ -203,6 +204,7 @@ impl<'a> Layers<'a> {
             | Key::LocalMemory
             | Key::LocalSelfApprove
             | Key::LocalApprovers
+            | Key::LocalIsolation
             | Key::Python => None,
         }
     }
@@ -377,9 +379,9 @@ fn named_but_missing(path: &Path) -> Diagnostic {
 }
 
 fn not_from_project(flags: blueproof_diagnostic::SourceLocation) -> Diagnostic {
-    let message = "a project's file cannot say who approves its runs, or which scheduler is asked";
+    let message = "a project's file cannot say who approves its runs, what they are kept from, or which scheduler is asked";
     Diagnostic::error(Code::ConfigNotHere, message).at(flags).hint(
-        "move `local.selfApprove`, `local.approvers`, `server`, `tokenFile` and contexts to your own file, \
+        "move `local.selfApprove`, `local.approvers`, `local.isolation`, `server`, `tokenFile` and contexts to your own file, \
          `~/.config/blueproof/config.yaml`, or set BLUEPROOF_LOCAL_SELF_APPROVE, BLUEPROOF_SERVER and the like",
     )
 }

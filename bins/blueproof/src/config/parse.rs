@@ -12,6 +12,7 @@ use blueproof_core::{
 };
 
 use blueproof_host::{ServerAddress, ServerAddressError};
+use blueproof_machine::IsolationPolicy;
 
 use super::{Origin, ProcessEnv};
 
@@ -51,6 +52,13 @@ pub(super) fn approval(given: &Given, _: &ProcessEnv) -> Result<LocalApproval, S
         "false" => Ok(LocalApproval::Required),
         other => Err(format!("`{other}` is neither true nor false")),
     }
+}
+
+pub(super) fn isolation(given: &Given, _: &ProcessEnv) -> Result<IsolationPolicy, String> {
+    let text = text(given)?;
+    let mut all = IsolationPolicy::ALL.into_iter();
+    let named = all.find(|policy| policy.as_str() == text);
+    named.ok_or_else(|| format!("`{text}` is none of strangers, always and disposable"))
 }
 
 /// Reads names with commas between them.

@@ -270,12 +270,28 @@ fn a_bad_variable_is_named() {
 #[test]
 fn what_is_tested_does_not_decide_who_approves_it() {
     let world = World::new();
-    for setting in ["local: {selfApprove: true}", "local: {approvers: [mallory]}"] {
+    for setting in [
+        "local: {selfApprove: true}",
+        "local: {approvers: [mallory]}",
+        "local: {isolation: disposable}",
+    ] {
         world.write(PROJECT, setting);
         let error = world.error();
         assert_eq!(error.code, Code::ConfigNotHere, "{setting}");
         assert_eq!(error.place.and_then(|place| place.line), Some(3));
     }
+}
+
+#[test]
+fn a_machine_is_disposable_only_where_its_admin_says_so() {
+    let mut world = World::new();
+    assert_eq!(world.load().local_isolation.value, IsolationPolicy::Strangers);
+    world.write(USER, "local: {isolation: disposable}");
+    assert_eq!(world.load().local_isolation.value, IsolationPolicy::Disposable);
+    world.set("BLUEPROOF_LOCAL_ISOLATION", "always");
+    assert_eq!(world.load().local_isolation.value, IsolationPolicy::Always);
+    world.set("BLUEPROOF_LOCAL_ISOLATION", "none");
+    assert_eq!(world.error().code, Code::ConfigValue);
 }
 
 #[test]

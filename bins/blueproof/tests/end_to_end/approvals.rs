@@ -29,10 +29,33 @@ store.commit()
 
 /// Returns a home where users do not approve their own runs and `ada` may approve.
 fn entitled() -> Home {
+    entitled_where("BLUEPROOF_LOCAL_ISOLATION", "strangers")
+}
+
+/// Returns such a home where a variable is set, too.
+fn entitled_where(variable: &'static str, value: &str) -> Home {
     Home::with(vec![
         ("BLUEPROOF_LOCAL_SELF_APPROVE", "false".into()),
         ("BLUEPROOF_LOCAL_APPROVERS", "ada".into()),
+        (variable, value.into()),
     ])
+}
+
+/// Asks for a run of a pull request as each of these, and waits until the last is known.
+fn asked_for_pull_request(home: &Home, by: &[&str], last: &str) {
+    let left = Command::new("python3")
+        .args(["-c", ASK_FOR_PULL_REQUEST])
+        .arg(home.store())
+        .args(by)
+        .status();
+    assert!(left.expect("there is a Python").success());
+    eventually("all are known", || {
+        // Whoever waits leads where nobody does.
+        let waits = blueproof(home, "bob", &["wait", "r-1", "--timeout", "100ms"]);
+        assert_eq!(waits.code, Some(8), "{waits:?}");
+        let known = blueproof(home, "bob", &["get", "run", last]);
+        (known.code == Some(0)).then_some(())
+    });
 }
 
 /// Returns a command of somebody.
@@ -208,20 +231,10 @@ fn an_approval_is_of_what_the_runs_of_a_head_ask_for_and_of_nothing_else() {
 
 #[test]
 fn an_approval_that_does_not_count_for_the_run_that_was_named_says_so() {
-    let (home, checkout) = (entitled(), Checkout::new(&["print('it ran')"], ""));
+    let home = entitled_where("BLUEPROOF_LOCAL_ISOLATION", "disposable");
+    let checkout = Checkout::new(&["print('it ran')"], "");
     asked(&home, &checkout);
-    let left = Command::new("python3")
-        .args(["-c", ASK_FOR_PULL_REQUEST])
-        .args([home.store().as_os_str(), "ada".as_ref(), "bob".as_ref()])
-        .status();
-    assert!(left.expect("there is a Python").success());
-    eventually("both are known", || {
-        // Whoever waits leads where nobody does.
-        let waits = blueproof(&home, "bob", &["wait", "r-1", "--timeout", "100ms"]);
-        assert_eq!(waits.code, Some(8), "{waits:?}");
-        let known = blueproof(&home, "bob", &["get", "run", "r-3"]);
-        (known.code == Some(0)).then_some(())
-    });
+    asked_for_pull_request(&home, &["ada", "bob"], "r-3");
     let approved = blueproof(&home, "ada", &["approve", "r-2"]);
     assert_eq!(approved.code, Some(6), "{approved:?}");
     assert!(
@@ -233,6 +246,27 @@ fn an_approval_that_does_not_count_for_the_run_that_was_named_says_so() {
     assert_eq!(others.code, Some(0), "bob's is approved: {others:?}");
     let both = blueproof(&home, "ada", &["approve", "r-2", "--dry-run"]);
     assert_eq!(both.code, Some(0), "{both:?}");
+    assert_eq!(blueproof(&home, "bob", &["cancel", "r-2"]).code, Some(0));
+}
+
+#[test]
+fn an_approved_pull_request_waits_with_the_reason_on_a_machine_without_bubblewrap() {
+    let home = entitled_where("PATH", "/nowhere");
+    let checkout = Checkout::new(&["print('it ran')"], "");
+    asked(&home, &checkout);
+    asked_for_pull_request(&home, &["bob"], "r-2");
+    blueproof(&home, "ada", &["approve", "r-2"]);
+    let waits = blueproof(&home, "bob", &["wait", "r-2", "--timeout", "1s"]);
+    assert_eq!(waits.code, Some(8), "{waits:?}");
+    let why = blueproof(&home, "bob", &["why", "r-2"]).stdout;
+    for told in [
+        "WaitingForIsolation",
+        "no program `bwrap`",
+        "install bubblewrap",
+        "local.isolation: disposable",
+    ] {
+        assert!(why.contains(told), "{told}: {why}");
+    }
     assert_eq!(blueproof(&home, "bob", &["cancel", "r-2"]).code, Some(0));
 }
 

@@ -12,9 +12,9 @@ use blueproof_core::{
     action::StartAction,
     attempt::{
         AttemptLayout, AttemptSpec, Errand, Orders, Presence, ProcessName, Record, RecordKind, RunsFolder,
-        read_regular,
+        SandboxMode, read_regular,
     },
-    domain::{AttemptId, Gpus, Inventory, LOCAL_CLUSTER, Outcome, Placement, Resources},
+    domain::{AttemptId, Gpus, Inventory, Isolation, LOCAL_CLUSTER, Outcome, Placement, Resources},
     event::StopMode,
     gpu::DeviceUuid,
     ports::CallError,
@@ -33,6 +33,7 @@ use super::{
     agent::{self, Agent, is_locked},
     devices::Claims,
     files::{self, cannot},
+    isolation::{IsolationPolicy, IsolationRules, TryIsolation},
     log::{Log, is_finished},
     machine,
     output::LocalOutput,
@@ -64,6 +65,8 @@ pub(super) struct Attempts {
     release_grace: Duration,
     look: LookForDevices,
     devices: OnceCell<(Instant, Devices)>,
+    isolation: IsolationRules,
+    isolates: OnceCell<Isolation>,
     /// What was seen when it was looked last, if it was looked again.
     seen: Mutex<Option<Devices>>,
 }
@@ -78,12 +81,18 @@ impl Attempts {
             release_grace: RELEASE_GRACE,
             look: LookForDevices::default(),
             devices: OnceCell::new(),
+            isolation: IsolationRules::default(),
+            isolates: OnceCell::new(),
             seen: Mutex::default(),
         }
     }
 
     pub(super) fn set_devices(&mut self, look: LookForDevices) {
         self.look = look;
+    }
+
+    pub(super) fn set_isolation(&mut self, policy: IsolationPolicy, attempt: TryIsolation) {
+        self.isolation = IsolationRules { policy, attempt };
     }
 
     pub(super) fn set_release_grace(&mut self, grace: Duration) {
@@ -103,6 +112,32 @@ impl Attempts {
     async fn first_look(&self) -> &(Instant, Devices) {
         let look = || async { (Instant::now(), self.look_now().await) };
         self.devices.get_or_init(look).await
+    }
+
+    /// Returns whether this machine isolates, as it was when that was first asked.
+    async fn isolates(&self) -> &Isolation {
+        let look = || async {
+            let rules = self.isolation.clone();
+            let (say, looked) = oneshot::channel();
+            let thread = thread::Builder::new().spawn(move || say.send(rules.look()));
+            match thread {
+                Ok(_) => looked.await.expect("looking does not panic"),
+                Err(_) => self.isolation.look(),
+            }
+        };
+        self.isolates.get_or_init(look).await
+    }
+
+    /// Refuses what must run in a sandbox where none can be made, whatever the gate was told.
+    async fn check_isolation(&self, spec: &AttemptSpec) -> Result<(), CallError> {
+        match spec.sandbox {
+            SandboxMode::Off | SandboxMode::Requested => Ok(()),
+            SandboxMode::Required => match self.isolates().await {
+                Isolation::Sandboxed | Isolation::Disposable => Ok(()),
+                Isolation::Missing { diagnostic } => Err(CallError::never((**diagnostic).clone())),
+                Isolation::Unknown => unreachable!("this driver says whether it isolates"),
+            },
+        }
     }
 
     async fn look_now(&self) -> Devices {
@@ -172,7 +207,7 @@ impl Attempts {
             granted: job.driver(),
             further: job.further(),
             devices,
-            sandbox: Default::default(),
+            sandbox: self.isolation.sandbox_for(subject),
             timeouts: job.timeouts.clone(),
             work: job.work.clone(),
         }
@@ -255,7 +290,7 @@ impl Attempts {
         let seen = self.seen().clone().unwrap_or_else(|| first.clone());
         let units = first.units.as_deref().unwrap_or_default();
         let unhealthy = unhealthy(units, &seen, &self.claims())?;
-        machine::inventory(first, unhealthy)
+        machine::inventory(first, unhealthy, self.isolates().await.clone())
     }
 
     /// Makes a place for an attempt: its folder, and the devices that it gets.
@@ -286,6 +321,7 @@ impl Attempts {
     pub(super) async fn start(&self, start: &StartAction) -> Result<(), CallError> {
         let layout = self.layout(start.attempt);
         let spec = self.spec(start, self.devices_of(start.attempt).await?);
+        self.check_isolation(&spec).await?;
         if self.is_in_place(&spec) {
             if !self.log(start.attempt).news().await?.records.is_empty() {
                 return Ok(());

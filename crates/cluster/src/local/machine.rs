@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, fs, path::Path, thread};
 
 use blueproof_core::{
-    domain::{Bytes, Cpus, DeviceInventory, Gpus, Inventory, LOCAL_CLUSTER, NodeInventory, Resources},
+    domain::{
+        Bytes, Cpus, DeviceInventory, Gpus, Inventory, Isolation, LOCAL_CLUSTER, NodeInventory, Resources,
+    },
     gpu::DeviceUuid,
     ports::CallError,
 };
@@ -20,10 +22,11 @@ const MEMORY_LIMITS: [&str; 2] = [
 ];
 
 /// Returns the processors and the memory that we may use: those of our control group where it has fewer; and the devices, of
-/// which no attempt can be given the unhealthy ones.
+/// which no attempt can be given the unhealthy ones; and whether it isolates.
 pub(super) fn inventory(
     devices: &Devices,
     unhealthy: BTreeMap<DeviceUuid, Diagnostic>,
+    isolation: Isolation,
 ) -> Result<Inventory, CallError> {
     let unknown = |error: &dyn std::error::Error| {
         let diagnostic = Diagnostic::error(
@@ -77,6 +80,7 @@ pub(super) fn inventory(
         description,
         nodes: vec![node],
         warnings: unhealthy.into_values().collect(),
+        isolation,
     })
 }
 
@@ -117,7 +121,7 @@ mod tests {
             unhealthy: BTreeMap::new(),
             description: "2 gpu (NVIDIA A10)".into(),
         };
-        let whole = inventory(&devices, BTreeMap::new()).expect("it is known");
+        let whole = inventory(&devices, BTreeMap::new(), Isolation::Sandboxed).expect("it is known");
         let has = whole.allocatable();
         assert!(has.cpu >= Cpus::cores(1) && has.memory > Bytes(1 << 20));
         assert_eq!(has.gpu, Gpus(2));
@@ -127,7 +131,8 @@ mod tests {
         );
         let diagnostic = Diagnostic::warning(Code::DevicesUnhealthy, "GPU-1 is given to no attempt");
         let of = DeviceUuid("GPU-1".into());
-        let rest = inventory(&devices, [(of, diagnostic.clone())].into()).expect("it is known");
+        let rest = inventory(&devices, [(of, diagnostic.clone())].into(), Isolation::Sandboxed)
+            .expect("it is known");
         assert_eq!(
             (rest.allocatable().gpu, &rest.warnings),
             (Gpus(1), &vec![diagnostic.clone()])

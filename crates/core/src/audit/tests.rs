@@ -8,7 +8,7 @@ use crate::{
     policy::{GatePolicy, LocalApproval, Policy},
     ports::Command,
     scheduler::Scheduler,
-    testing::request,
+    testing::{isolating, request},
 };
 
 fn user(id: u64, login: &str) -> Actor {
@@ -41,6 +41,7 @@ fn audit(commands: impl FnOnce(&Subject) -> Vec<Command>) -> (Vec<AuditEntry>, S
         gate,
         ..Policy::local(asked.job.gang())
     });
+    scheduler.handle(Timestamp::UNIX_EPOCH, isolating());
     let first = Command::Run {
         request: Box::new(asked),
     };

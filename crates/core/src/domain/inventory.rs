@@ -7,7 +7,7 @@ use blueproof_queue::{Quantity, objects::Taint};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DeviceUuid, Resources,
+    DeviceUuid, Isolation, Resources,
     quota::{Zeros, requests, resources},
 };
 
@@ -23,6 +23,9 @@ pub struct Inventory {
     /// What is there and cannot be promised, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Diagnostic>,
+    /// Whether content of strangers may run there.
+    #[serde(default, skip_serializing_if = "Isolation::is_unknown")]
+    pub isolation: Isolation,
 }
 
 /// What a node has.
@@ -67,6 +70,7 @@ impl Inventory {
             description: description.into(),
             nodes: vec![node],
             warnings: Vec::new(),
+            isolation: Isolation::Unknown,
         }
     }
 

@@ -291,6 +291,12 @@ impl fmt::Display for Actor {
 }
 
 impl Subject {
+    /// Returns whether its content is a stranger's: whoever opened its pull request wrote it, and to approve a commit is not to
+    /// vouch for all that it might do. A folder of this machine, and what a repository has merged, are no stranger's.
+    pub fn is_of_stranger(&self) -> bool {
+        self.pull_request.is_some()
+    }
+
     /// Returns the pull request, where it is of one.
     pub fn of_pull_request(&self) -> Option<PullRequest> {
         self.pull_request.map(|number| PullRequest {

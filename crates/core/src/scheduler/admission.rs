@@ -36,7 +36,7 @@ impl Scheduler {
                 continue; // An earlier request is still being released.
             }
             // The cluster of one that may not start would hold quota for nothing.
-            match self.gate.check(run.id, &run.request, self.now) {
+            match self.approved_head(run.id, &run.request) {
                 Some(_) => {
                     let cluster = self.queue.cluster_of(&run.request.queue);
                     self.decide(Decision::QuotaRequested { attempt, cluster });
@@ -58,7 +58,7 @@ impl Scheduler {
         };
         let (flavors, cluster) = (place.flavors.clone(), cluster.clone());
         let request = &self.runs[&id.run].request;
-        let head = self.gate.check(id.run, request, self.now);
+        let head = self.approved_head(id.run, request);
         let assignment = self.queue.assignment_of(id, &flavors);
         match head.zip(assignment) {
             Some((head, assignment)) => {

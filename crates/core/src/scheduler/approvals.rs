@@ -257,7 +257,7 @@ impl Scheduler {
 
     fn send_back_if_queued(&mut self, run: RunId) {
         let queued = matches!(self.runs[&run].phase, Phase::Queued { .. });
-        if queued && self.gate.check(run, &self.runs[&run].request, self.now).is_none() {
+        if queued && self.approved_head(run, &self.runs[&run].request).is_none() {
             self.await_approval(run);
         }
     }

@@ -77,7 +77,7 @@ impl Scheduler {
 
     fn begin(&mut self, attempt: AttemptId) {
         let request = self.runs[&attempt.run].request.clone();
-        match self.gate.check(attempt.run, &request, self.now) {
+        match self.approved_head(attempt.run, &request) {
             Some(head) => self.decide(Decision::Admitted {
                 attempt,
                 approved_by: head.by().clone(),
@@ -112,7 +112,7 @@ impl Scheduler {
         if stopped {
             return self.end_attempt(id, never_ran(Verdict::Stopped));
         }
-        if self.gate.check(id.run, &run.request, self.now).is_none() {
+        if self.approved_head(id.run, &run.request).is_none() {
             self.decide(Decision::AttemptEnded {
                 attempt: id,
                 outcome: never_ran(Verdict::Stopped),

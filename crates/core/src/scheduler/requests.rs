@@ -71,7 +71,7 @@ impl Scheduler {
             return self.end(id, Ending::Superseded, None);
         }
         self.supersede_older(id);
-        if self.gate.check(id, &request, self.now).is_none() {
+        if self.approved_head(id, &request).is_none() {
             return self.await_approval(id);
         }
         let run = &self.runs[&id];

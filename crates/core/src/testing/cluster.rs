@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use super::{contract::Upset, external::ExternalQueue, samples::outcome};
 use crate::{
     action::{QuotaRequest, Reservation, ReservedQuota, StartAction},
-    domain::{AttemptId, Inventory, Outcome, Placement, Resources, Verdict},
+    domain::{AttemptId, Inventory, Isolation, Outcome, Placement, Resources, Verdict},
     event::StopMode,
     ports::{AttemptNews, CallError, ClusterDriver, NEWS_AT_MOST, News},
 };
@@ -83,10 +83,9 @@ impl FakeCluster {
     }
 
     fn new(total: Resources, places_at_once: bool, ends: Ends) -> Self {
-        let inventory = Inventory::of_one_node("memory", total, "a cluster in memory");
         Self {
             queue: None,
-            inventory: watch::Sender::new(Arc::new(inventory)),
+            inventory: watch::Sender::new(Arc::new(inventory(total))),
             places_at_once,
             ends,
             state: watch::Sender::default(),
@@ -130,8 +129,7 @@ impl FakeCluster {
 
     /// Has something else than before, and tells of it.
     pub fn change_inventory(&self, total: Resources) {
-        let inventory = Inventory::of_one_node("memory", total, "a cluster in memory");
-        let inventory = Arc::new(inventory);
+        let inventory = Arc::new(inventory(total));
         self.inventory.send_replace(Arc::clone(&inventory));
         self.tell_all(&News::Inventory(inventory));
     }
@@ -384,5 +382,13 @@ impl ClusterDriver for FakeCluster {
         self.tell(attempt, &Phase::Released);
         self.decide();
         Ok(())
+    }
+}
+
+fn inventory(total: Resources) -> Inventory {
+    Inventory {
+        // What runs in memory runs nothing.
+        isolation: Isolation::Sandboxed,
+        ..Inventory::of_one_node("memory", total, "a cluster in memory")
     }
 }

@@ -14,9 +14,9 @@ use jiff::Timestamp;
 use crate::{
     action::{Action, QuotaRequest, Reservation, ReservedQuota, StartAction},
     domain::{
-        Actor, AttemptId, Bytes, ClusterName, Cpus, GitSource, Head, Job, Outcome, Placement, PodSets,
-        Priority, Repository, RequestKey, Resources, Retries, RunId, RunRequest, Source, Subject, Timeouts,
-        Verdict,
+        Actor, AttemptId, Bytes, ClusterName, Cpus, GitSource, Gpus, Head, Inventory, Isolation, Job,
+        Outcome, Placement, PodSets, Priority, Repository, RequestKey, Resources, Retries, RunId, RunRequest,
+        Source, Subject, Timeouts, Verdict,
     },
     event::{Event, StopMode},
     policy::Policy,
@@ -29,6 +29,23 @@ pub fn two_cores() -> Resources {
         cpu: Cpus::cores(2),
         memory: "1Gi".parse().expect("an amount"),
         ..Resources::default()
+    }
+}
+
+/// Returns what the cluster of this machine says that keeps content of strangers apart, and has more than anybody asks for.
+pub fn isolating() -> Event {
+    let total = Resources {
+        cpu: Cpus::cores(1_000_000),
+        memory: Bytes(1 << 50),
+        gpu: Gpus(1_000_000),
+    };
+    let inventory = Inventory {
+        isolation: Isolation::Sandboxed,
+        ..Inventory::of_one_node("memory", total, "a cluster in memory")
+    };
+    Event::InventoryChanged {
+        cluster: ClusterName::default(),
+        inventory: Box::new(inventory),
     }
 }
 

@@ -28,6 +28,7 @@ use crate::{
     fact::Fact,
     policy::Policy,
     scheduler::{Replay, Scheduler},
+    testing::samples::isolating,
     view::FailingCall,
 };
 pub use external::play_externally;
@@ -60,11 +61,14 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        Self {
+        let mut stage = Self {
             scheduler: Scheduler::new(Policy::local(Default::default())),
             facts: Vec::new(),
             refusal: None,
-        }
+        };
+        // Stories are about who approved what, and not about what a machine can do.
+        stage.handle(Timestamp::UNIX_EPOCH, isolating());
+        stage
     }
 
     fn play(&mut self, line: Line) -> Result<(), String> {

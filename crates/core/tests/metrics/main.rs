@@ -13,7 +13,7 @@ use blueproof_core::{
     event::{Event, StopMode},
     metrics::{self as m, Family, Page, Value},
     policy::Policy,
-    testing::{outcome, teams},
+    testing::{isolating, outcome, teams},
 };
 use blueproof_queue::{
     Quantity,
@@ -365,6 +365,7 @@ fn the_gate_is_a_stage_of_its_own() {
     let maintainer = Actor::Local("grace".into());
     let mut policy = Policy::local(cpus(4));
     policy.gate.approvers.insert(maintainer.clone());
+    story.at(0, isolating());
     story.at(
         0,
         Event::Configured {
