@@ -123,7 +123,7 @@ impl Place {
             .arg(self.path("store.db"))
             .arg("--github")
             .arg(connection);
-        command.args(["--agent", "/bin/false"]);
+        command.args(["--agent", "/bin/false", "--isolation", "disposable"]);
         command
             .env_clear()
             .env("HOME", self.folder.path())
