@@ -202,8 +202,10 @@ impl FailingCall {
             (Retry::WhenFree, _) => {
                 format!("waits for others, and is tried again when one ends, by {again_at}")
             }
-            (Retry::Later | Retry::Never, 1) => format!("failed and is tried again at {again_at}"),
-            (Retry::Later | Retry::Never, times) => {
+            (Retry::Later | Retry::WhenAvailable | Retry::Never, 1) => {
+                format!("failed and is tried again at {again_at}")
+            }
+            (Retry::Later | Retry::WhenAvailable | Retry::Never, times) => {
                 format!("failed {times} times in a row and is tried again at {again_at}")
             }
         };

@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use blueproof_core::ports::{Clock, StoreError};
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
     api::{ApiError, ApiRetry, RepositoryId},
+    confirm::PullRequestNumber,
     intake::IntakeError,
     rest::RestGitHub,
     worker::{DeliveryWorker, Pass},
@@ -24,6 +25,7 @@ pub struct GitHubService {
     worker: DeliveryWorker,
     clock: Arc<dyn Clock>,
     received: Arc<Notify>,
+    looks: mpsc::Receiver<PullRequestNumber>,
     poll_every: SignedDuration,
     repositories: BTreeMap<String, Followed>,
 }
@@ -42,12 +44,14 @@ struct Followed {
 }
 
 impl GitHubService {
-    /// Returns a service about the repositories of these names. `received` is told of each delivery that was stored.
+    /// Returns a service about the repositories of these names. `received` is told of each delivery that was stored, and `looks` of each
+    /// pull request that was [seen](crate::confirm) to be another than the scheduler knows.
     pub fn new(
         github: Arc<RestGitHub>,
         worker: DeliveryWorker,
         clock: Arc<dyn Clock>,
         received: Arc<Notify>,
+        looks: mpsc::Receiver<PullRequestNumber>,
         poll_every: SignedDuration,
         repositories: impl IntoIterator<Item = String>,
     ) -> Self {
@@ -64,6 +68,7 @@ impl GitHubService {
             worker,
             clock,
             received,
+            looks,
             poll_every,
             repositories: repositories.collect(),
         }
@@ -80,9 +85,19 @@ impl GitHubService {
             let next = again_at.map_or(polled_at, |at| at.min(polled_at));
             tokio::select! {
                 () = self.received.notified() => {}
+                Some(seen) = self.looks.recv() => self.look_again(seen).await,
                 () = self.clock.sleep_until(next) => {}
                 changed = leads.changed() => if changed.is_err() { return },
             }
+        }
+    }
+
+    /// Looks at a pull request that was seen to have changed. Where that fails, the next poll looks at it.
+    async fn look_again(&mut self, (repository, number): PullRequestNumber) {
+        let looked = self.worker.intake().look(repository, number).await;
+        if let Err(error) = looked {
+            let diagnostic = error.diagnostic();
+            tracing::warn!(number, code = %diagnostic.code, "{}; the next poll looks again", diagnostic.message);
         }
     }
 

@@ -17,7 +17,7 @@ use blueproof_core::{
     domain::{Actor, Bytes, Cpus, Resources},
     engine::Ports,
     policy::{LocalApproval, Policy},
-    ports::{CallError, Clusters, RemovableOutput, Reporter, StoreError, SystemClock},
+    ports::{CallError, ClusterDriver, Clusters, RemovableOutput, Reporter, StoreError, SystemClock},
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::Diagnostic;
@@ -70,6 +70,18 @@ pub struct Machine {
     pub warnings: Vec<Diagnostic>,
 }
 
+/// What others add to a machine.
+#[derive(Default)]
+pub struct Additions {
+    /// Where runs are reported, beside the reports in files.
+    pub reporters: Vec<Arc<dyn Reporter>>,
+    /// Stands between the scheduler and what runs attempts here.
+    pub around_driver: Option<AroundDriver>,
+}
+
+/// Puts a cluster around another one.
+pub type AroundDriver = Box<dyn FnOnce(Arc<dyn ClusterDriver>) -> Arc<dyn ClusterDriver> + Send>;
+
 /// Why there is no machine to run on.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
@@ -93,24 +105,29 @@ impl From<MachineError> for Diagnostic {
 impl Machine {
     /// Opens the store, which is made where there is none, and looks at the machine. `note` is told of what takes long.
     pub async fn open(config: &MachineConfig, note: fn(&str)) -> Result<Self, MachineError> {
-        Self::open_reporting(config, note, Vec::new()).await
+        Self::open_with(config, note, Additions::default()).await
     }
 
-    /// Opens it as [`open`](Self::open) does, and has runs reported there, too, beside the reports in files.
-    pub async fn open_reporting(
+    /// Opens it as [`open`](Self::open) does, with what others add to it.
+    pub async fn open_with(
         config: &MachineConfig,
         note: fn(&str),
-        others: Vec<Arc<dyn Reporter>>,
+        additions: Additions,
     ) -> Result<Self, MachineError> {
         let store = Arc::new(SqliteStore::open(&config.store)?);
         let driver = config.driver(store.identity(), note);
         let inventory = driver.inventory().await?;
         let output = driver.output();
         let mut reporters: Vec<Arc<dyn Reporter>> = vec![Arc::new(FolderReporter::new(output.clone()))];
-        reporters.extend(others);
+        reporters.extend(additions.reporters);
+        let driver: Arc<dyn ClusterDriver> = Arc::new(driver);
+        let driver = match additions.around_driver {
+            Some(around) => around(driver),
+            None => driver,
+        };
         let ports = Ports {
             store: store.clone(),
-            clusters: Clusters::one(Arc::new(driver)),
+            clusters: Clusters::one(driver),
             reporters,
             clock: Arc::new(SystemClock),
         };

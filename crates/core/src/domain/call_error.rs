@@ -23,6 +23,8 @@ pub enum Retry {
     Later,
     /// It will once somebody else has ended: nothing is wrong.
     WhenFree,
+    /// It will once something outside answers, or says otherwise: it is tried until then.
+    WhenAvailable,
     /// It will not, as things stand.
     Never,
 }
@@ -41,6 +43,14 @@ impl CallError {
         Self {
             diagnostic: Box::new(diagnostic),
             retry: Retry::WhenFree,
+        }
+    }
+
+    /// Returns an error of something that somebody outside has to answer first, however long that takes.
+    pub fn when_available(diagnostic: Diagnostic) -> Self {
+        Self {
+            diagnostic: Box::new(diagnostic),
+            retry: Retry::WhenAvailable,
         }
     }
 

@@ -28,7 +28,7 @@ impl Scheduler {
         let times = self.failing_calls[&call.run()][&call].times;
         let bearable = match error.retry {
             Retry::Later => times <= self.retry.call_failures,
-            Retry::WhenFree => true,
+            Retry::WhenFree | Retry::WhenAvailable => true,
             Retry::Never => false,
         };
         match call {

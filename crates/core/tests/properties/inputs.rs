@@ -114,7 +114,12 @@ pub(super) fn any_failed_call() -> impl Strategy<Value = Event> {
     ];
     (
         call,
-        prop_oneof![Just(Retry::Later), Just(Retry::WhenFree), Just(Retry::Never)],
+        prop_oneof![
+            Just(Retry::Later),
+            Just(Retry::WhenFree),
+            Just(Retry::WhenAvailable),
+            Just(Retry::Never),
+        ],
     )
         .prop_map(|(call, retry)| {
             let code = blueproof_diagnostic::Code::AttemptLost;

@@ -20,5 +20,9 @@ macro_rules! github {
     1106 CheckRunUpdateLater "a check run that is updated a little later"
         "A check run whose run only progresses is updated at most every 15 seconds, because GitHub limits how often Apps change \
          anything. Nothing is wrong: the newest progress is sent when that time is over, and a change of the run's state at once."
+    1107 PullRequestChanged "a pull request that is not as it was approved"
+        "GitHub is asked once more before content of a pull request starts, and showed another head or base than was approved, \
+         that it is closed, or that whoever approved it may not do so any more. Nothing was started. The pull request is looked \
+         at anew, and what it has now needs an approval of its own."
     }};
 }
