@@ -16,18 +16,21 @@ use blueproof_core::{
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_github::{
     check::{CheckSettings, InfrastructureConclusion},
+    confirm::{self, ConfirmedStarts, PullRequestNumber},
     connection::{Connection, Webhook},
     intake::{Intake, IntakePorts, IntakeSettings},
     receiver::Receiver,
     reporter::CheckReporter,
     rest::{AppTokens, FixedToken, RestGitHub, Tokens},
     service::GitHubService,
+    sticky::StickyComments,
     webhook::WebhookSecrets,
     worker::DeliveryWorker,
 };
 use blueproof_host::api::{Address, Listening};
+use blueproof_machine::Additions;
 use blueproof_scale_set::AppInstallation;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use blueprints::GitBlueprints;
 
@@ -35,8 +38,12 @@ use blueprints::GitBlueprints;
 pub(crate) struct GitHub {
     connection: Connection,
     rest: Arc<RestGitHub>,
+    /// The comments of pull requests, where any are written.
+    comments: Option<Arc<StickyComments>>,
     secrets: Option<WebhookSecrets>,
     received: Arc<Notify>,
+    changed: mpsc::Sender<PullRequestNumber>,
+    looks: mpsc::Receiver<PullRequestNumber>,
 }
 
 impl GitHub {
@@ -54,35 +61,48 @@ impl GitHub {
             files.collect::<Vec<PathBuf>>()
         });
         let secrets = files.map(|files| secrets::of_webhook(path, &files)).transpose()?;
+        let (changed, looks) = confirm::looks();
+        let rest = Arc::new(rest);
+        let comments = app
+            .filter(|_| connection.comment)
+            .map(|app| Arc::new(StickyComments::new(rest.clone(), app, check_settings())));
         Ok(Self {
             connection,
-            rest: Arc::new(rest),
+            rest,
+            comments,
             secrets,
             received: Arc::default(),
+            changed,
+            looks,
         })
     }
 
+    /// Returns what GitHub adds to the machine: runs are shown there, and asked about once more before they start.
+    pub(crate) fn additions(&self) -> Additions {
+        let (github, changed) = (self.rest.clone(), self.changed.clone());
+        Additions {
+            reporters: self.reporter().into_iter().collect(),
+            around_driver: Some(Box::new(move |driver| {
+                Arc::new(ConfirmedStarts::new(driver, github, changed))
+            })),
+        }
+    }
+
     /// Returns what shows runs on their pull requests. Only an App may write check runs.
-    pub(crate) fn reporter(&self) -> Option<Arc<dyn Reporter>> {
+    fn reporter(&self) -> Option<Arc<dyn Reporter>> {
         if self.connection.app.is_none() {
             tracing::warn!(
                 "without `spec.app` nothing is shown on pull requests: only a GitHub App may write check runs"
             );
             return None;
         }
-        let settings = CheckSettings {
-            approver_role: "an approver of this repository".into(),
-            infrastructure: InfrastructureConclusion::default(),
-            simulated_clusters: BTreeSet::new(),
-        };
         let pages = self.connection.pages.as_ref().map(|pages| pages.0.clone());
         let clock = Arc::new(SystemClock);
-        Some(Arc::new(CheckReporter::new(
-            self.rest.clone(),
-            clock,
-            settings,
-            pages,
-        )))
+        let reporter = CheckReporter::new(self.rest.clone(), clock, check_settings(), pages);
+        Some(match &self.comments {
+            Some(comments) => Arc::new(reporter.commenting(comments.clone())),
+            None => Arc::new(reporter),
+        })
     }
 
     /// Listens where GitHub is to send its webhooks, if it is. Nobody is answered yet.
@@ -125,7 +145,10 @@ impl GitHub {
             app: self.connection.app.as_ref().map(|app| u64::from(app.id)),
             queue: self.connection.queue(),
         };
-        let intake = Intake::new(ports, settings);
+        let mut intake = Intake::new(ports, settings);
+        if let Some(comments) = self.comments {
+            intake = intake.answering(comments);
+        }
         let worker = DeliveryWorker::new(store.clone(), clock.clone(), intake);
         let repositories = self.connection.repositories.into_iter();
         GitHubService::new(
@@ -133,9 +156,19 @@ impl GitHub {
             worker,
             clock,
             self.received,
+            self.looks,
             self.connection.poll_every.0,
             repositories.map(|repository| repository.value.0),
         )
+    }
+}
+
+/// Returns how runs are shown.
+fn check_settings() -> CheckSettings {
+    CheckSettings {
+        approver_role: "an approver of this repository".into(),
+        infrastructure: InfrastructureConclusion::default(),
+        simulated_clusters: BTreeSet::new(),
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::{
 use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt};
 
 use crate::{
-    cli::{self, LogFormat, Serve},
+    cli::{self, Isolation, LogFormat, Serve},
     github::GitHub,
     places,
 };
@@ -72,14 +72,14 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let config = config(arguments)?;
     let github = arguments.github.as_deref().map(GitHub::read).transpose()?;
     let stops = until_told_to_stop()?;
-    if github.is_some() {
+    if github.is_some() && matches!(arguments.machine.isolation, Isolation::Disposable) {
         tracing::warn!(
-            "approved notebooks of pull requests run as this user, without a sandbox: see docs/pull-requests.md"
+            "approved notebooks of pull requests run as this user, without a sandbox: --isolation disposable"
         );
     }
-    let reporters = github.iter().filter_map(GitHub::reporter).collect();
+    let additions = github.as_ref().map(GitHub::additions).unwrap_or_default();
     let note = |text: &str| tracing::info!("{text}");
-    let machine = Machine::open_reporting(&config, note, reporters).await?;
+    let machine = Machine::open_with(&config, note, additions).await?;
     for warning in &machine.warnings {
         tracing::warn!(code = %warning.code, "{}", warning.message);
     }

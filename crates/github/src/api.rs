@@ -48,6 +48,13 @@ pub trait GitHub: Send + Sync {
     /// Returns the newest commit of a branch.
     async fn branch(&self, repository: RepositoryId, name: &str) -> Result<CommitSha, ApiError>;
 
+    /// Returns the names of the checks that a branch requires of what is merged into it, by its protection or by a ruleset.
+    async fn required_checks(
+        &self,
+        repository: RepositoryId,
+        branch: &str,
+    ) -> Result<BTreeSet<String>, ApiError>;
+
     /// Returns the text of a file at a commit; `None` where there is none.
     async fn file(
         &self,

@@ -11,14 +11,17 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod title;
+mod without_run;
 
 use std::collections::BTreeSet;
 
 use blueproof_core::{
-    domain::{AttemptId, ClusterName, Failure, Source, Subject},
+    domain::{AttemptId, BlueprintName, ClusterName, Failure, ProfileName, Source, Subject},
     ports::RunStatus,
     view::{AttemptView, RunView},
 };
+
+pub use without_run::without_run;
 
 use crate::{
     api::{Annotation, CheckOutput},
@@ -67,6 +70,8 @@ pub struct FileLine {
     pub line: u32,
 }
 
+/// What check runs are called, before the name of the blueprint.
+const GPU_TESTS: &str = "GPU";
 /// The most characters of an annotation's message: GitHub takes 64 KB.
 const MESSAGE_AT_MOST: usize = 4_000;
 /// The most characters of an annotation's title: GitHub takes 255.
@@ -100,9 +105,13 @@ impl CheckSettings {
 
 /// Returns what a run's check run is called: what branch protection requires.
 pub fn check_name(subject: &Subject) -> String {
-    match &subject.profile {
-        Some(profile) => format!("GPU · {} ({profile})", subject.blueprint),
-        None => format!("GPU · {}", subject.blueprint),
+    name_of(&subject.blueprint, subject.profile.as_ref())
+}
+
+fn name_of(blueprint: &BlueprintName, profile: Option<&ProfileName>) -> String {
+    match profile {
+        Some(profile) => format!("{GPU_TESTS} · {blueprint} ({profile})"),
+        None => format!("{GPU_TESTS} · {blueprint}"),
     }
 }
 

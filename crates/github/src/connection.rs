@@ -70,6 +70,9 @@ record! {
         queue: Located<String> = Located { value: "local".into(), spot: Default::default() },
         /// How often pull requests and comments are looked at, from `10s` to `24h`, whether or not webhooks tell of them. Default: 1m.
         poll_every: PollSpan = PollSpan(SignedDuration::from_mins(1)),
+        /// Whether a pull request gets one comment, which is edited in place: that it waits for an approval, what did not pass, and why a
+        /// command was not done. It takes an App. Default: true.
+        comment: bool = true,
         /// Where GitHub sends its webhooks. Default: nowhere, and polling finds everything.
         webhook: Option<Webhook>,
     }

@@ -5,6 +5,7 @@
 
 mod approve;
 mod comments;
+mod conclude;
 mod deliveries;
 mod error;
 mod handled;
@@ -18,20 +19,21 @@ use std::{
 
 use blueproof_core::{
     domain::{Actor, PullRequest, QueueName, RunRequest},
-    ports::{Clock, Command, StoreClient},
+    ports::{CallError, Clock, Command, Retry, StoreClient},
 };
 
-pub use approve::{ApprovalProblem, ApprovalRequest, PushPending};
+pub use approve::{ApprovalRequest, PushPending};
 pub use error::IntakeError;
 pub use handled::{Handled, Ignored, Pushes};
-pub use wishes::Answer;
 
 use crate::{
+    answer::Answer,
     api::{ChangedPaths, GitHub, RepositoryId},
     entitlement::Entitlement,
     observed::{Observation, Observed},
     payload::{CommitSha, PullRequestInfo},
     plan::{HeadBlueprints, Plan, Planned},
+    sticky::StickyComments,
 };
 
 /// What an intake works with.
@@ -60,6 +62,8 @@ pub struct IntakeSettings {
 pub struct Intake {
     ports: IntakePorts,
     settings: IntakeSettings,
+    /// Where it is told why a command was not done, if anywhere.
+    comments: Option<Arc<StickyComments>>,
     observed: Observed,
     entitlements: BTreeMap<RepositoryId, Entitlement>,
     /// What runs were asked for, by pull request.
@@ -82,11 +86,18 @@ impl Intake {
         Self {
             ports,
             settings,
+            comments: None,
             observed: Observed::default(),
             entitlements: BTreeMap::new(),
             asked_for: BTreeMap::new(),
             heard: BTreeSet::new(),
         }
+    }
+
+    /// Has it told in the comments of pull requests why a command was not done.
+    pub fn answering(mut self, comments: Arc<StickyComments>) -> Self {
+        self.comments = Some(comments);
+        self
     }
 
     /// Looks at every open pull request of a repository, and at who may approve there: at the start, and now and then, for what a
@@ -169,9 +180,11 @@ impl Intake {
             return Ok(());
         }
         let changed = self.ports.github.changed_paths(repository, number).await?;
-        for request in self.plan(repository, number, &changed).await?.runs {
+        let mut plan = self.plan(repository, number, &changed).await?;
+        for request in std::mem::take(&mut plan.runs) {
             self.ask_for(request).await?;
         }
+        self.conclude(repository, number, &plan).await?;
         self.asked_for
             .extend(wanted.map(|wanted| ((repository, number), wanted)));
         Ok(())
@@ -203,7 +216,12 @@ impl Intake {
             return Ok(Plan::default());
         };
         let of = self.ports.github.repository(repository).await?;
-        let blueprints = self.ports.blueprints.at(&of, &info.head.sha).await?;
+        let blueprints = match self.ports.blueprints.at(&of, &info.head.sha).await {
+            Err(CallError { diagnostic, retry }) if retry == Retry::Never => {
+                return Ok(Plan::unreadable(*diagnostic));
+            }
+            other => other?,
+        };
         let planned = Planned {
             repository,
             info,
@@ -232,6 +250,20 @@ impl Intake {
     fn is_open(&self, repository: RepositoryId, number: u64) -> bool {
         let known = self.observed.get(repository, number);
         known.is_some_and(Observation::is_open)
+    }
+
+    /// Tells why something that was asked for was not done, where comments are written.
+    async fn tell(
+        &self,
+        repository: RepositoryId,
+        number: u64,
+        answers: &[Result<(), Answer>],
+    ) -> Result<(), IntakeError> {
+        let refused = answers.iter().find_map(|answer| answer.as_ref().err());
+        match &self.comments {
+            Some(comments) => Ok(comments.answer(repository, number, refused).await?),
+            None => Ok(()),
+        }
     }
 
     /// Leaves a command. One whose key was used is the same wish, worked on once more after a crash, at another time.

@@ -4,9 +4,11 @@
 //! [`ports`](blueproof_core::ports), and how a run stands becomes what is shown on its pull request. The design is in
 //! `docs/design/github.md`.
 
+pub mod answer;
 pub mod api;
 pub mod check;
 pub mod comment;
+pub mod confirm;
 pub mod connection;
 pub mod entitlement;
 pub mod intake;

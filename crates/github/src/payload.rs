@@ -17,11 +17,10 @@ mod workflows;
 use serde::de::DeserializeOwned;
 
 pub use checks::{
-    App, CheckRun, CheckRunAction, CheckRunEvent, CheckSuite, CheckSuiteAction, CheckSuiteEvent,
-    RequestedAction,
+    CheckRun, CheckRunAction, CheckRunEvent, CheckSuite, CheckSuiteAction, CheckSuiteEvent, RequestedAction,
 };
 pub use commit::{CommitSha, ParseCommitShaError};
-pub use common::{Account, AccountKind, InstallationId, RepositoryInfo};
+pub use common::{Account, AccountKind, App, InstallationId, RepositoryInfo};
 pub use installations::{
     Installation, InstallationAction, InstallationEvent, InstallationRepositoriesEvent, RepositoryAction,
     RepositoryEvent, RepositoryName,

@@ -62,20 +62,40 @@ pub struct Plan {
     /// The runs of the blueprints that it concerns.
     pub runs: Vec<RunRequest>,
     /// The blueprints that it does not concern.
-    pub unconcerned: Vec<BlueprintName>,
+    pub unconcerned: Vec<PlannedBlueprint>,
     /// What cannot be run as it is written.
     pub refused: Vec<Refused>,
 }
 
-/// A blueprint that cannot be run as it is written.
+/// A blueprint under a profile, or as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedBlueprint {
+    /// Its name.
+    pub name: BlueprintName,
+    /// The profile; `None` is the blueprint as it stands.
+    pub profile: Option<ProfileName>,
+}
+
+/// What cannot be run as it is written.
 #[derive(Debug, PartialEq)]
 pub struct Refused {
-    /// Which.
-    pub blueprint: BlueprintName,
-    /// Under which profile, where it is that of one.
-    pub profile: Option<ProfileName>,
+    /// Which blueprint; `None` is all of them.
+    pub blueprint: Option<PlannedBlueprint>,
     /// All that is wrong with it.
     pub problems: Vec<Diagnostic>,
+}
+
+impl Plan {
+    /// Returns the plan where nothing can be read of the head.
+    pub fn unreadable(problem: Diagnostic) -> Self {
+        Self {
+            refused: vec![Refused {
+                blueprint: None,
+                problems: vec![problem],
+            }],
+            ..Self::default()
+        }
+    }
 }
 
 /// A pull request whose runs are planned.
@@ -109,24 +129,29 @@ impl Planned<'_> {
     }
 
     fn add(&self, blueprint: HeadBlueprint, plan: &mut Plan) {
-        if !blueprint.is_concerned_by(self.changed) {
-            return plan.unconcerned.push(blueprint.name);
-        }
+        let is_concerned = blueprint.is_concerned_by(self.changed);
+        let under = |profile: Option<ProfileName>| PlannedBlueprint {
+            name: blueprint.name.clone(),
+            profile,
+        };
         let variants = match blueprint.variants {
-            Ok(variants) => variants,
+            Ok(variants) => chosen(variants, &self.policy.runs.profiles),
+            Err(_) if !is_concerned => return plan.unconcerned.push(under(None)),
             Err(problems) => {
                 return plan.refused.push(Refused {
-                    blueprint: blueprint.name,
-                    profile: None,
+                    blueprint: Some(under(None)),
                     problems,
                 });
             }
         };
-        for variant in chosen(variants, &self.policy.runs.profiles) {
+        for variant in variants {
+            if !is_concerned {
+                plan.unconcerned.push(under(variant.profile));
+                continue;
+            }
             match self.too_much(&variant.job) {
                 Some(problem) => plan.refused.push(Refused {
-                    blueprint: blueprint.name.clone(),
-                    profile: variant.profile,
+                    blueprint: Some(under(variant.profile)),
                     problems: vec![problem],
                 }),
                 None => plan.runs.push(self.request(&blueprint.name, variant)),

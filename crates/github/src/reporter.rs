@@ -27,8 +27,8 @@ use tokio::sync::Mutex;
 use crate::{
     api::{ApiError, ApiRetry, CheckOutput, CheckRunId, GitHub, RepositoryId},
     check::{CheckContext, CheckSettings, failed_line},
-    payload::{Comment, CommitSha},
-    sticky::{self, StickyWrite},
+    payload::CommitSha,
+    sticky::StickyComments,
 };
 
 /// How long two updates of a run that only progresses are apart at least.
@@ -44,8 +44,8 @@ pub struct CheckReporter {
     settings: CheckSettings,
     /// What the pages of runs begin with, such as `https://gpu.example`.
     pages: Option<String>,
-    /// The account that comments are written by; without one there are none.
-    account: Option<u64>,
+    /// The comments of pull requests, where any are written.
+    comments: Option<Arc<StickyComments>>,
     memory: Mutex<Memory>,
 }
 
@@ -58,8 +58,6 @@ struct Memory {
     known: BTreeMap<CheckKey, KnownCheckRun>,
     /// The present names of repositories.
     names: BTreeMap<RepositoryId, String>,
-    /// Our comments, by repository and pull request; `None` where a pull request has none.
-    comments: BTreeMap<(RepositoryId, u64), Option<Comment>>,
     /// Until when GitHub takes no requests.
     limited_until: Option<Timestamp>,
 }
@@ -107,14 +105,14 @@ impl CheckReporter {
             clock,
             settings,
             pages,
-            account: None,
+            comments: None,
             memory: Mutex::default(),
         }
     }
 
-    /// Writes the comment of a pull request, too, as the account of this number: only its comments count as ours.
-    pub fn commenting_as(mut self, account: u64) -> Self {
-        self.account = Some(account);
+    /// Has runs told in the comments of their pull requests, too.
+    pub fn commenting(mut self, comments: Arc<StickyComments>) -> Self {
+        self.comments = Some(comments);
         self
     }
 
@@ -138,41 +136,12 @@ impl CheckReporter {
         Ok(self.update(memory, key, known, check, run_state).await?)
     }
 
-    /// Writes the comment of a run's pull request, where there is something to be written. It is forgotten until GitHub's answer is
-    /// there, as check runs are.
-    async fn comment(
-        &self,
-        memory: &mut Memory,
-        repository: RepositoryId,
-        status: &RunStatus,
-    ) -> Result<(), ApiError> {
-        let (Some(account), Some(number)) = (self.account, status.view.subject.pull_request) else {
-            return Ok(());
-        };
-        let key = (repository, number);
-        let existing = match memory.comments.remove(&key) {
-            Some(known) => known,
-            None => {
-                let all = self.github.comments(repository, number).await?;
-                sticky::find(&all, account).cloned()
-            }
-        };
-        let write = sticky::plan(existing.as_ref(), std::slice::from_ref(status), &self.settings);
-        let written = match write {
-            None => existing,
-            Some(StickyWrite::Create(markdown)) => {
-                Some(self.github.create_comment(repository, number, &markdown).await?)
-            }
-            Some(StickyWrite::Update { id, markdown }) => {
-                self.github.update_comment(repository, id, &markdown).await?;
-                existing.map(|comment| Comment {
-                    body: Some(markdown),
-                    ..comment
-                })
-            }
-        };
-        memory.comments.insert(key, written);
-        Ok(())
+    /// Tells how a run stands in the comment of its pull request, where comments are written.
+    async fn comment(&self, repository: RepositoryId, status: &RunStatus) -> Result<(), ApiError> {
+        match (&self.comments, status.view.subject.pull_request) {
+            (Some(comments), Some(number)) => comments.tell(repository, number, status).await,
+            (Some(_) | None, _) => Ok(()),
+        }
     }
 
     async fn render(
@@ -285,7 +254,6 @@ impl Memory {
         if self.known.len() >= REMEMBERED {
             self.known.clear();
             self.listed.clear();
-            self.comments.clear();
         }
         self.listed.insert(key.0.clone());
         self.known.insert(key, known);
@@ -324,10 +292,7 @@ impl Reporter for CheckReporter {
         }
         let repository = head.0;
         let shown = match self.show(&mut memory, head, status).await {
-            Ok(()) => {
-                let commented = self.comment(&mut memory, repository, status).await;
-                commented.map_err(NotShown::from)
-            }
+            Ok(()) => self.comment(repository, status).await.map_err(NotShown::from),
             Err(error) => Err(error),
         };
         match shown {

@@ -24,7 +24,7 @@ use crate::{
         RepositoryId,
     },
     payload::{
-        Account, AccountKind, Branch, CheckRun, CheckRunAction, Comment, CommitSha, PullRequestInfo,
+        Account, AccountKind, App, Branch, CheckRun, CheckRunAction, Comment, CommitSha, PullRequestInfo,
         PullRequestState, RepositoryInfo,
     },
     webhook::EventName,
@@ -76,6 +76,7 @@ struct State {
 struct FakeRepository {
     info: RepositoryInfo,
     branches: BTreeMap<String, CommitSha>,
+    required_checks: BTreeMap<String, BTreeSet<String>>,
     files: BTreeMap<CommitSha, BTreeMap<String, String>>,
     pull_requests: BTreeMap<u64, FakePullRequest>,
     collaborators: Vec<Collaborator>,
@@ -183,6 +184,7 @@ impl FakeGitHub {
                 default_branch: Some("main".into()),
             },
             branches: BTreeMap::new(),
+            required_checks: BTreeMap::new(),
             files: BTreeMap::new(),
             pull_requests: BTreeMap::new(),
             collaborators: Vec::new(),
@@ -207,6 +209,13 @@ impl FakeGitHub {
         repository.branches.insert("main".into(), commit.clone());
         let body = payloads::push(&repository.info, &commit);
         state.deliver("push", &body);
+    }
+
+    /// Has a branch require these checks, and no others.
+    pub fn require_checks(&self, id: RepositoryId, branch: &str, names: &[&str]) {
+        let names = names.iter().map(|&name| name.into()).collect();
+        let mut state = self.lock();
+        state.repository(id).required_checks.insert(branch.into(), names);
     }
 
     /// Gives an account a permission in a repository, or takes it away.
@@ -310,7 +319,7 @@ impl FakeGitHub {
     /// Comments on a pull request, and returns the comment's number.
     pub fn comment(&self, id: RepositoryId, number: u64, by: &Account, markdown: &str) -> u64 {
         let mut state = self.lock();
-        let comment = state.add_comment(id, number, by, markdown);
+        let comment = state.add_comment(id, number, by, None, markdown);
         // GitHub takes a comment for a change of the pull request.
         state.change(id, number, |_| {});
         state.deliver_comment(id, comment, "created", by);
@@ -472,7 +481,14 @@ impl State {
         info.updated_at = now;
     }
 
-    fn add_comment(&mut self, id: RepositoryId, number: u64, by: &Account, markdown: &str) -> u64 {
+    fn add_comment(
+        &mut self,
+        id: RepositoryId,
+        number: u64,
+        by: &Account,
+        app: Option<App>,
+        markdown: &str,
+    ) -> u64 {
         let (comment, now) = (self.new_id(), self.now);
         let comment_of = FakeComment {
             number,
@@ -480,6 +496,7 @@ impl State {
                 id: comment,
                 body: Some(markdown.into()),
                 user: Some(by.clone()),
+                app,
                 created_at: now,
                 updated_at: now,
             },

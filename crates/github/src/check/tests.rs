@@ -18,6 +18,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use super::*;
 use crate::{
     api::{CheckAction, CheckConclusion, CheckRunState},
+    plan::{Plan, Refused},
     testing::run_status_of,
 };
 
@@ -480,4 +481,28 @@ proptest! {
         prop_assert!(check.annotations.len() <= 1 && check.actions.len() <= CheckOutput::ACTIONS_AT_MOST);
         prop_assert!(!check.summary.is_empty());
     }
+}
+
+#[test]
+fn what_cannot_be_run_is_told_inside_code_and_within_the_limits() {
+    let hostile = "``` EVIL @ada fixes #1 <img src=x> https://e.org\n| a | b |\n|---|---|";
+    let problems = vec![
+        Diagnostic::error(Code::UnknownKey, hostile.repeat(200))
+            .because(hostile)
+            .hint(hostile);
+        300
+    ];
+    let refused = Refused {
+        blueprint: None,
+        problems,
+    };
+    let plan = Plan {
+        refused: vec![refused],
+        ..Plan::default()
+    };
+    let checks = without_run(&plan, |_| false, at(0));
+    assert_harmless(&checks[0].summary);
+    assert!(checks[0].summary.chars().count() <= CheckOutput::TEXT_AT_MOST);
+    assert!(checks[0].title.chars().count() <= CheckOutput::TITLE_AT_MOST);
+    assert!(!checks[0].title.contains("@ada"), "{}", checks[0].title);
 }

@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Intake, IntakeError};
 use crate::{
+    answer::ApprovalProblem,
     api::{ChangedPaths, RepositoryId},
     observed::Observation,
     payload::{Account, CommitSha},
@@ -49,34 +50,6 @@ pub enum PushPending {
     None,
     /// One was: which head words without a commit are of, nobody can tell.
     Received,
-}
-
-/// Why somebody's word approves nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ApprovalProblem {
-    /// Programs approve nothing.
-    #[error("only a person can approve")]
-    NoPerson,
-    /// They may not approve it.
-    #[error("this account may not approve it: the policy of the default branch says who may")]
-    NotEntitled,
-    /// They opened it.
-    #[error("nobody approves their own pull request")]
-    Own,
-    /// It is closed.
-    #[error("the pull request is closed")]
-    Closed,
-    /// It has another head by now.
-    #[error("the pull request has another head now: {0}")]
-    HeadChanged(CommitSha),
-    /// The words name no commit, and were written too soon after the head came.
-    #[error(
-        "the head came when this was written, or later: name the commit that you have read, `/gpu-test {0}`"
-    )]
-    WhichHead(CommitSha),
-    /// Nothing of the pull request waits for it.
-    #[error("nothing that this names is tested in this pull request")]
-    Nothing,
 }
 
 impl Intake {

@@ -3,8 +3,9 @@
 use blueproof_core::{domain::RequestKey, ports::Command};
 use jiff::Timestamp;
 
-use super::{Answer, ApprovalRequest, Handled, Ignored, Intake, IntakeError, Pushes, wishes::Wish};
+use super::{ApprovalRequest, Handled, Ignored, Intake, IntakeError, Pushes, wishes::Wish};
 use crate::{
+    answer::Answer,
     api::{IssueComment, Reaction, RepositoryId},
     comment::{self, CommentCommand, TestCommand},
     key,
@@ -94,6 +95,7 @@ impl Intake {
             });
         }
         self.acknowledge(said, &answers).await?;
+        self.tell(said.repository, said.number, &answers).await?;
         self.heard.insert((said.repository, said.comment.id));
         if self.heard.len() > MOST_HEARD {
             self.heard.pop_first();
@@ -143,8 +145,12 @@ impl Intake {
                 self.hold(&wish, |key, target, by| Command::Resume { key, target, by })
                     .await
             }
-            // The check runs say it; a look has just made sure that they do.
-            CommentCommand::Why => Ok(Ok(())),
+            // The check runs say it, once they are what they should be.
+            CommentCommand::Why => {
+                self.asked_for.remove(&(repository, said.number));
+                self.ask_for_runs(repository, said.number).await?;
+                Ok(Ok(()))
+            }
         }
     }
 

@@ -6,10 +6,11 @@ use blueproof_core::{
 };
 
 use super::{
-    Answer, ApprovalProblem, ApprovalRequest, Handled, Ignored, Intake, IntakeError, Pushes,
-    approve::PushPending, comments::Said, wishes::Wish,
+    ApprovalRequest, Handled, Ignored, Intake, IntakeError, Pushes, approve::PushPending, comments::Said,
+    wishes::Wish,
 };
 use crate::{
+    answer::{Answer, ApprovalProblem},
     api::{CheckAction, RepositoryId},
     key,
     payload::{
@@ -99,7 +100,9 @@ impl Intake {
             push: later.to(repository, info.number),
         };
         let approved = self.approve(repository, &asked).await?;
-        Ok(Handled::Answered(vec![approved.map_err(Answer::from)]))
+        let answers = vec![approved.map_err(Answer::from)];
+        self.tell(repository, info.number, &answers).await?;
+        Ok(Handled::Answered(answers))
     }
 
     async fn on_comment(
@@ -146,8 +149,11 @@ impl Intake {
         let (Ok(action), Some(view)) = (action, self.run_of_check(event).await?) else {
             return Ok(Handled::Answered(vec![Err(Answer::NoRun)]));
         };
-        let answer = self.on_button(via, event, action, &view).await?;
-        Ok(Handled::Answered(vec![answer]))
+        let answers = vec![self.on_button(via, event, action, &view).await?];
+        if let Some(number) = view.subject.pull_request {
+            self.tell(id(&event.repository), number, &answers).await?;
+        }
+        Ok(Handled::Answered(answers))
     }
 
     async fn on_button(

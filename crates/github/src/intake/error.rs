@@ -42,7 +42,7 @@ impl IntakeError {
             Self::Api(error) | Self::Entitlement(EntitlementError::Api(error)) => error.retry,
             Self::Store(_) => ApiRetry::Later,
             Self::Blueprints(error) => match error.retry {
-                Retry::Later | Retry::WhenFree => ApiRetry::Later,
+                Retry::Later | Retry::WhenFree | Retry::WhenAvailable => ApiRetry::Later,
                 Retry::Never => ApiRetry::Never,
             },
             Self::Entitlement(

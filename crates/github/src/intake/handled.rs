@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Answer, approve::PushPending};
-use crate::{api::RepositoryId, payload::Payload};
+use super::approve::PushPending;
+use crate::{answer::Answer, api::RepositoryId, payload::Payload};
 
 /// What came of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]

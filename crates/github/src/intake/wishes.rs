@@ -8,28 +8,11 @@ use blueproof_core::{
     view::RunView,
 };
 
-use super::{ApprovalProblem, Intake, IntakeError, pull_request};
-use crate::{api::RepositoryId, comment::CommentProblem, key, payload::Account};
+use super::{Intake, IntakeError, pull_request};
+use crate::{answer::Answer, api::RepositoryId, key, payload::Account};
 
 /// The most runs that are looked at: those of heads long gone are not.
 const RUNS_LOOKED_AT: usize = 1000;
-
-/// Why a wish was not fulfilled, as it is told to whoever had it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Answer {
-    /// The line is no command.
-    #[error(transparent)]
-    Comment(#[from] CommentProblem),
-    /// The word approves nothing.
-    #[error(transparent)]
-    Approval(#[from] ApprovalProblem),
-    /// They may not.
-    #[error("only whoever opened the pull request, or may approve it, can do this")]
-    MayNot,
-    /// There is no such run.
-    #[error("there is no run that this is about")]
-    NoRun,
-}
 
 /// Somebody's wish, and by what it came.
 pub(super) struct Wish<'a> {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     commit::CommitSha,
-    common::{Account, InstallationId, RepositoryInfo},
+    common::{Account, App, InstallationId, RepositoryInfo},
     words::open_words,
 };
 
@@ -56,13 +56,6 @@ pub struct CheckRun {
     /// The App that made it. Only our own mean anything.
     #[serde(default)]
     pub app: Option<App>,
-}
-
-/// The App that made something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct App {
-    /// Its number.
-    pub id: u64,
 }
 
 /// A button of a check run.

@@ -79,3 +79,10 @@ impl Default for AccountKind {
         Self::Other(String::new())
     }
 }
+
+/// The App that made something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct App {
+    /// Its number.
+    pub id: u64,
+}

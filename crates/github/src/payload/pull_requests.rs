@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     commit::CommitSha,
-    common::{Account, InstallationId, RepositoryInfo},
+    common::{Account, App, InstallationId, RepositoryInfo},
     words::open_words,
 };
 
@@ -156,6 +156,9 @@ pub struct Comment {
     pub body: Option<String>,
     /// Who wrote it; absent where the account is gone.
     pub user: Option<Account>,
+    /// The App that wrote it, where one did.
+    #[serde(default, rename = "performed_via_github_app")]
+    pub app: Option<App>,
     /// When it was written, by GitHub's clock.
     pub created_at: Timestamp,
     /// When it was changed last, by GitHub's clock.

@@ -32,17 +32,20 @@ impl World {
     }
 
     fn reporter(&self) -> CheckReporter {
-        let settings = CheckSettings {
-            approver_role: "an approver in OWNERS".into(),
-            infrastructure: InfrastructureConclusion::Neutral,
-            simulated_clusters: BTreeSet::new(),
-        };
-        CheckReporter::new(self.github.clone(), self.clock.clone(), settings, None)
+        CheckReporter::new(self.github.clone(), self.clock.clone(), settings(), None)
     }
 
     fn titles(&self) -> Vec<String> {
         let stored = self.github.stored_check_runs(RepositoryId(7));
         stored.into_iter().map(|run| run.check.title).collect()
+    }
+}
+
+fn settings() -> CheckSettings {
+    CheckSettings {
+        approver_role: "an approver in OWNERS".into(),
+        infrastructure: InfrastructureConclusion::Neutral,
+        simulated_clusters: BTreeSet::new(),
     }
 }
 
@@ -190,7 +193,10 @@ async fn a_rate_limit_is_told_with_its_time_and_nothing_is_asked_before() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_comment_is_written_when_somebody_has_to_act_and_edited_afterwards() {
     let world = World::new();
-    let commenting = || world.reporter().commenting_as(FakeGitHub::ACCOUNT);
+    let commenting = || {
+        let comments = StickyComments::new(world.github.clone(), world.github.app(), settings());
+        world.reporter().commenting(Arc::new(comments))
+    };
     let reporter = commenting();
     world.github.fail("create_comment", FakeFailure::AnswerLost);
     let error = reporter.report(&status(RunState::AwaitingApproval)).await;

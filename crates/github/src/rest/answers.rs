@@ -10,6 +10,57 @@ use crate::{
 #[derive(Deserialize)]
 pub(super) struct Branch {
     pub(super) commit: Commit,
+    #[serde(default)]
+    protection: Option<Protection>,
+}
+
+#[derive(Deserialize)]
+struct Protection {
+    required_status_checks: Option<RequiredContexts>,
+}
+
+#[derive(Deserialize)]
+struct RequiredContexts {
+    #[serde(default)]
+    contexts: Vec<String>,
+}
+
+impl Branch {
+    /// Returns the names of the checks that the branch's protection requires.
+    pub(super) fn required_checks(self) -> Vec<String> {
+        let required = self
+            .protection
+            .and_then(|protection| protection.required_status_checks);
+        required.map_or_else(Vec::new, |required| required.contexts)
+    }
+}
+
+/// A rule of a ruleset that holds for a branch.
+#[derive(Deserialize)]
+pub(super) struct BranchRule {
+    parameters: Option<RuleParameters>,
+}
+
+/// The parameters of a rule; those of other kinds have none of these.
+#[derive(Deserialize)]
+struct RuleParameters {
+    #[serde(default)]
+    required_status_checks: Vec<RequiredCheck>,
+}
+
+#[derive(Deserialize)]
+struct RequiredCheck {
+    context: String,
+}
+
+impl BranchRule {
+    /// Returns the names of the checks that the rule requires.
+    pub(super) fn required_checks(self) -> impl Iterator<Item = String> {
+        let required = self
+            .parameters
+            .map(|parameters| parameters.required_status_checks);
+        required.into_iter().flatten().map(|check| check.context)
+    }
 }
 
 #[derive(Deserialize)]

@@ -1,12 +1,16 @@
 //! The port's calls as requests.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::{
     RestGitHub,
-    answers::{Branch, ChangedFile, CheckRunAnswer, CheckRuns, CollaboratorAnswer, CommentAnswer, Tree},
+    answers::{
+        Branch, BranchRule, ChangedFile, CheckRunAnswer, CheckRuns, CollaboratorAnswer, CommentAnswer, Tree,
+    },
     checks::CheckBody,
     request::{Call, file_path, part},
 };
@@ -100,6 +104,23 @@ impl GitHub for RestGitHub {
         let call = Call::get(self.below(id, &format!("branches/{}", part(name)))?);
         let branch: Branch = self.get(&call, &format!("read the branch `{name}`")).await?;
         Ok(branch.commit.sha)
+    }
+
+    async fn required_checks(&self, id: RepositoryId, name: &str) -> Result<BTreeSet<String>, ApiError> {
+        let doing = format!("read which checks the branch `{name}` requires");
+        let call = Call::get(self.below(id, &format!("branches/{}", part(name)))?);
+        let branch: Branch = match self.get(&call, &doing).await {
+            Err(error) if error.is_not_found() => return Ok(BTreeSet::new()),
+            other => other?,
+        };
+        let call = Call::get(self.below(id, &format!("rules/branches/{}?per_page=100", part(name)))?);
+        let rules: Vec<BranchRule> = match self.pages(call, &doing, |page: Vec<_>| page).await {
+            // GitHub Enterprise Server had no rulesets before 3.11.
+            Err(error) if error.is_not_found() => Vec::new(),
+            other => other?,
+        };
+        let by_rules = rules.into_iter().flat_map(BranchRule::required_checks);
+        Ok(branch.required_checks().into_iter().chain(by_rules).collect())
     }
 
     async fn file(&self, id: RepositoryId, path: &str, at: &CommitSha) -> Result<Option<String>, ApiError> {

@@ -202,7 +202,34 @@ async fn read(
                 .map(|path| json!({ "filename": path, "status": "modified" }));
             Body::List(None, files.collect())
         }
-        ["branches", name] => Body::Json(json!({ "commit": { "sha": github.branch(id, name).await? } })),
+        ["branches", name] => {
+            // Half of what is required is told as of the branch's protection, and half as of a ruleset.
+            let contexts: Vec<_> = github
+                .required_checks(id, name)
+                .await?
+                .into_iter()
+                .step_by(2)
+                .collect();
+            Body::Json(json!({
+                "commit": { "sha": github.branch(id, name).await? },
+                "protected": !contexts.is_empty(),
+                "protection": { "required_status_checks": { "contexts": contexts } }
+            }))
+        }
+        ["rules", "branches", name] => {
+            let required = github
+                .required_checks(id, name)
+                .await?
+                .into_iter()
+                .skip(1)
+                .step_by(2);
+            let checks: Vec<Value> = required.map(|context| json!({ "context": context })).collect();
+            let rules = vec![
+                json!({ "type": "non_fast_forward" }),
+                json!({ "type": "required_status_checks", "parameters": { "required_status_checks": checks } }),
+            ];
+            Body::List(None, rules)
+        }
         ["contents", path @ ..] => match github.file(id, &path.join("/"), &commit(request, "ref")).await? {
             Some(text) => Body::Text(text),
             None => return Ok(None),
@@ -301,6 +328,7 @@ fn of_comment(comment: &Comment) -> Value {
         "id": comment.id,
         "body": comment.body,
         "user": comment.user.as_ref().map(payloads::of_account),
+        "performed_via_github_app": comment.app.map(|app| json!({ "id": app.id })),
         "created_at": comment.created_at,
         "updated_at": comment.updated_at,
     })

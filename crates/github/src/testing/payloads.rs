@@ -45,6 +45,7 @@ pub(super) fn comment(
             "id": comment.id,
             "body": comment.body,
             "user": comment.user.as_ref().map(of_account),
+            "performed_via_github_app": comment.app.map(|app| json!({ "id": app.id })),
             "created_at": comment.created_at,
             "updated_at": comment.updated_at,
         },

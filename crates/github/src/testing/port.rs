@@ -1,5 +1,7 @@
 //! The fake as it is asked through the port.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
@@ -9,7 +11,7 @@ use crate::{
         ApiError, ApiRetry, ChangedPaths, CheckOutput, CheckRunId, Collaborator, ExistingCheckRun, GitHub,
         IssueComment, Reaction, RepositoryId,
     },
-    payload::{Account, Comment, CommitSha, PullRequestInfo, PullRequestState, RepositoryInfo},
+    payload::{Account, App, Comment, CommitSha, PullRequestInfo, PullRequestState, RepositoryInfo},
 };
 
 impl FakeGitHub {
@@ -116,6 +118,13 @@ impl GitHub for FakeGitHub {
         })
     }
 
+    async fn required_checks(&self, id: RepositoryId, branch: &str) -> Result<BTreeSet<String>, ApiError> {
+        self.answer("required_checks", |state| {
+            let required = state.repositories.get(&id)?.required_checks.get(branch);
+            Some(required.cloned().unwrap_or_default())
+        })
+    }
+
     async fn file(&self, id: RepositoryId, path: &str, at: &CommitSha) -> Result<Option<String>, ApiError> {
         self.answer("file", |state| {
             Some(state.repositories.get(&id)?.files.get(at)?.get(path).cloned())
@@ -216,14 +225,14 @@ impl GitHub for FakeGitHub {
         number: u64,
         markdown: &str,
     ) -> Result<Comment, ApiError> {
-        let app = Account {
+        let us = Account {
             id: Self::ACCOUNT,
             login: "blueproof[bot]".into(),
             kind: crate::payload::AccountKind::Bot,
         };
         self.answer("create_comment", |state| {
             state.repositories.get(&id)?;
-            let comment = state.add_comment(id, number, &app, markdown);
+            let comment = state.add_comment(id, number, &us, Some(App { id: self.app }), markdown);
             Some(state.repositories[&id].comments[&comment].comment.clone())
         })
     }

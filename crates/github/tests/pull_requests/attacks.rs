@@ -3,8 +3,9 @@
 
 use blueproof_core::domain::{Ending, RunState};
 use blueproof_github::{
+    answer::{Answer, ApprovalProblem},
     api::Permission,
-    intake::{Answer, ApprovalProblem, Handled, Ignored, Pushes},
+    intake::{Handled, Ignored, Pushes},
     payload::AccountKind,
 };
 

@@ -1,7 +1,9 @@
 //! From GitHub to the start of an attempt: a GitHub in memory, our intake, and the engine with its scheduler.
 
 mod attacks;
+mod conclude;
 mod deliveries;
 mod orders;
+mod starts;
 mod stories;
 mod world;

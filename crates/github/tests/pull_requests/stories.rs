@@ -2,8 +2,8 @@
 
 use blueproof_core::domain::{Ending, RunState};
 use blueproof_github::{
+    answer::{Answer, ApprovalProblem},
     api::{ApiError, Permission, Reaction},
-    intake::{Answer, ApprovalProblem},
 };
 
 use blueproof_github::testing::FakeFailure;
@@ -252,6 +252,11 @@ async fn a_delivery_that_fails_half_way_is_handled_again_without_doubling_anythi
             world.handle_all(&[delivery]).await;
         }
         world.decide().await;
+        // The start may have met the failure: it is tried again.
+        world
+            .until_view(|view| view.state == RunState::Running || !view.failing_calls.is_empty())
+            .await;
+        world.pass_minutes(1);
         world.until_running(1).await;
         let approvals = world.approvals().await;
         assert_eq!(approvals, 1, "the call {failing} failed");
@@ -278,4 +283,37 @@ async fn who_may_approve_follows_the_default_branch_and_the_collaborators() {
         world.press(1, &mallory, Some("approve")).await,
         [Err(Answer::Approval(ApprovalProblem::Own))]
     );
+}
+
+#[tokio::test]
+async fn why_a_command_was_not_done_stands_in_one_comment_until_one_is_done() {
+    for mut world in [World::new().await, World::over_http().await] {
+        world.answer_in_comments();
+        let number = world.opened().await;
+        let (ada, mallory) = (world.ada.clone(), world.mallory.clone());
+        world.github.push(REPOSITORY, number, &mallory);
+        let head = world.head(number);
+        for by in [&mallory, &ada] {
+            let answers = world.say(number, by, "/gpu-test").await;
+            assert!(answers.iter().all(Result::is_err), "{answers:?}");
+        }
+        assert_eq!(answered(&world, number).await, [true]);
+        let done = world.say(number, &ada, &format!("/gpu-test {head}")).await;
+        assert_eq!(done, [Ok(())]);
+        assert_eq!(answered(&world, number).await, [false]);
+    }
+}
+
+/// Returns for each comment of ours on a pull request whether it says that something was not done, with the line to write.
+async fn answered(world: &World, number: u64) -> Vec<bool> {
+    use blueproof_github::api::GitHub as _;
+    let all = world.github.comments(REPOSITORY, number).await;
+    let ours = all
+        .expect("it works")
+        .into_iter()
+        .filter(|comment| comment.app.is_some());
+    let line = format!("\n/gpu-test {}\n", world.head(number));
+    let says = |text: &str| text.contains("was not done") && text.contains(&line);
+    ours.map(|comment| comment.body.as_deref().is_some_and(says))
+        .collect()
 }

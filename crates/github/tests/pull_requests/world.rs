@@ -1,6 +1,9 @@
 //! A repository with owners and strangers, and all that stands between its pull requests and a cluster.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use blueproof_core::{
@@ -11,16 +14,22 @@ use blueproof_core::{
     testing::{self, FakeClock, FakeCluster, FakeReporter, MemoryDeliveries, MemoryStore, two_cores},
     view::RunView,
 };
+use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_github::{
+    answer::Answer,
     api::{GitHub, Permission, RepositoryId},
-    intake::{Answer, Handled, Intake, IntakeError, IntakePorts, IntakeSettings, Pushes},
+    check::{CheckSettings, InfrastructureConclusion},
+    confirm::{self, ConfirmedStarts, PullRequestNumber},
+    intake::{Handled, Intake, IntakeError, IntakePorts, IntakeSettings, Pushes},
     payload::{Account, AccountKind, App, CheckRun, CommitSha, Payload, RepositoryInfo},
     plan::{HeadBlueprint, HeadBlueprints, HeadVariant},
     rest::{ApiToken, FixedToken, RestGitHub},
+    sticky::StickyComments,
     testing::{FAKE_TOKEN, FakeDelivery, FakeGitHub, HttpFake},
     worker::DeliveryWorker,
 };
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::mpsc;
 
 pub(crate) const REPOSITORY: RepositoryId = RepositoryId(7);
 /// The number of our App.
@@ -55,6 +64,10 @@ pub(crate) struct World {
     /// What is asked over HTTP, where it is.
     http: Option<HttpFake>,
     n_deliveries: u64,
+    /// What there is at each commit.
+    pub(crate) blueprints: Arc<Examples>,
+    /// The pull requests that were not as they were approved when they were to start.
+    pub(crate) looks: mpsc::Receiver<PullRequestNumber>,
     /// Approves what is anywhere: in the root's OWNERS.
     pub(crate) ada: Account,
     /// Approves what is in `docs`.
@@ -93,20 +106,23 @@ impl World {
         github.set_permission(REPOSITORY, &cleo, Permission::Write);
         let (store, clock) = (Arc::new(MemoryStore::default()), Arc::new(FakeClock::default()));
         let cluster = Arc::new(FakeCluster::waiting(two_cores()));
+        let (changed, looks) = confirm::looks();
+        let confirmed = ConfirmedStarts::new(cluster.clone(), port.clone(), changed);
         let engine = Engine::open(
             Ports {
                 store: store.clone(),
-                clusters: Clusters::one(cluster.clone()),
+                clusters: Clusters::one(Arc::new(confirmed)),
                 reporters: vec![Arc::new(FakeReporter::default())],
                 clock: clock.clone(),
             },
             policy(),
         );
         let engine = engine.await.expect("a store that works");
+        let blueprints = Arc::new(Examples::default());
         let ports = IntakePorts {
             github: port.clone(),
             store: store.clone(),
-            blueprints: Arc::new(Examples),
+            blueprints: blueprints.clone(),
             clock: clock.clone(),
         };
         Self {
@@ -119,6 +135,8 @@ impl World {
             cluster,
             clock,
             n_deliveries: 0,
+            looks,
+            blueprints,
             ada,
             dora,
             cleo,
@@ -199,6 +217,14 @@ impl World {
             .expect("a store that works");
     }
 
+    /// Has the engine work until a run is seen so.
+    pub(crate) async fn until_view(&mut self, is_so: impl Fn(&RunView) -> bool) {
+        self.engine
+            .run_until(|scheduler| scheduler.runs().any(|view| is_so(&view)))
+            .await
+            .expect("a store that works");
+    }
+
     /// Says something on a pull request, and returns what came of it.
     pub(crate) async fn say(&mut self, number: u64, by: &Account, markdown: &str) -> Vec<Result<(), Answer>> {
         self.github.comment(REPOSITORY, number, by, markdown);
@@ -271,11 +297,22 @@ impl World {
         self.intake = Intake::new(self.ports(), settings());
     }
 
+    /// Has it told in comments why something was not done.
+    pub(crate) fn answer_in_comments(&mut self) {
+        let shown = CheckSettings {
+            approver_role: "an approver of this repository".into(),
+            infrastructure: InfrastructureConclusion::Failure,
+            simulated_clusters: Default::default(),
+        };
+        let comments = StickyComments::new(self.port.clone(), APP, shown);
+        self.intake = Intake::new(self.ports(), settings()).answering(Arc::new(comments));
+    }
+
     fn ports(&self) -> IntakePorts {
         IntakePorts {
             github: self.port.clone(),
             store: self.store.clone(),
-            blueprints: Arc::new(Examples),
+            blueprints: self.blueprints.clone(),
             clock: self.clock.clone(),
         }
     }
@@ -327,13 +364,45 @@ fn policy() -> Policy {
     }
 }
 
-/// Two blueprints, the same at each commit.
-struct Examples;
+/// Two blueprints, at each commit as they are written now.
+#[derive(Debug, Default)]
+pub(crate) struct Examples(Mutex<Written>);
+
+/// How the blueprints are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Written {
+    #[default]
+    Well,
+    /// The first has a mistake.
+    WithMistake,
+    /// None of them can be read.
+    Unreadably,
+}
+
+impl Examples {
+    pub(crate) fn write(&self, written: Written) {
+        *self.0.lock().expect("nobody panics with it") = written;
+    }
+}
 
 #[async_trait]
 impl HeadBlueprints for Examples {
     async fn at(&self, _: &RepositoryInfo, head: &CommitSha) -> Result<Vec<HeadBlueprint>, CallError> {
-        Ok(["mnist", "nano-lm"].map(|name| example(name, head)).into())
+        let mut all = ["mnist", "nano-lm"].map(|name| example(name, head));
+        let written = *self.0.lock().expect("nobody panics with it");
+        let mistake = |message| Diagnostic::error(Code::UnknownKey, message);
+        match written {
+            Written::Well => {}
+            Written::WithMistake => {
+                let place = SourceLocation {
+                    line: Some(3),
+                    ..SourceLocation::file("examples/mnist/blueprint.yaml")
+                };
+                all[0].variants = Err(vec![mistake("unknown key `notbook`").at(place)]);
+            }
+            Written::Unreadably => return Err(CallError::never(mistake("the commit has too many files"))),
+        }
+        Ok(all.into())
     }
 }
 
