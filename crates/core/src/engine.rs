@@ -124,7 +124,6 @@ impl Engine {
             quarantined: Vec::new(),
             woken: Arc::default(),
         };
-        engine.report_all();
         engine.carry_out(outstanding);
         let configured = is_new.then(|| Event::Configured {
             policy: Box::new(policy),
@@ -258,10 +257,16 @@ impl Engine {
         if outlooks.is_empty() {
             return Ok(());
         }
+        let moved = match self.calls.reports().are_wanted() {
+            true => self.rows.moved(&self.scheduler, &outlooks),
+            false => Vec::new(),
+        };
         match self.ports.store.put_outlooks(self.last, outlooks).await {
-            Err(error) if error.is_overtaken() => Err(error),
-            Ok(()) | Err(_) => Ok(()),
+            Err(error) if error.is_overtaken() => return Err(error),
+            Ok(()) | Err(_) => {}
         }
+        moved.into_iter().for_each(|view| self.report(view));
+        Ok(())
     }
 
     /// Leaves rows that say how runs stand after everything that happened, as far as one refresh goes: nobody may go on.
@@ -322,13 +327,6 @@ impl Engine {
     pub fn deciding_by(mut self, handle: Handle) -> Self {
         self.handle = handle;
         self
-    }
-
-    /// Has reporters told of every run that goes on: what an earlier engine told is not known.
-    fn report_all(&self) {
-        if self.calls.reports().are_wanted() {
-            self.scheduler.runs().for_each(|view| self.report(view));
-        }
     }
 
     /// Has reporters told of a run that goes on; of its end they are told by an action.

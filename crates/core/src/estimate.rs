@@ -44,6 +44,30 @@ pub struct Estimate {
     pub longer_than: Option<SignedDuration>,
 }
 
+/// How long the next attempt of a run is likely to have its quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum LikelyDuration {
+    /// From earlier runs of its blueprint.
+    Likely {
+        /// As likely as not it is no longer.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        p50: SignedDuration,
+        /// In nine of ten cases it is no longer.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        p90: SignedDuration,
+        /// How many earlier runs tell it.
+        runs: usize,
+    },
+    /// From its limits of time alone.
+    AtMost {
+        /// The limit.
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
+        limit: SignedDuration,
+    },
+}
+
 /// When something is likely to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

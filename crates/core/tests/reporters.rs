@@ -7,8 +7,9 @@ use std::sync::{
 
 use async_trait::async_trait;
 use blueproof_core::{
-    domain::{RunId, RunState, Verdict},
+    domain::{Actor, PodSets, RequestKey, Resources, RunId, RunState, Verdict},
     engine::{Engine, Ports},
+    event::StopMode,
     policy::Policy,
     ports::{
         CallError, CallbackReporter, Clock, Clusters, Command, Interest, Reporter, RunStatus, StoreClient,
@@ -183,14 +184,53 @@ async fn after_a_restart_the_newest_status_is_told_again() {
     drop(engine);
     let (second, told) = keeping();
     let mut engine = world.engine(vec![second]).await;
-    tokio::task::yield_now().await;
-    engine.run_until(running).await.expect("a store that works");
-    world.clock.advance(SignedDuration::from_secs(1));
+    let is_told = |_: &Scheduler| !told.lock().expect("no panic").is_empty();
+    engine.run_until(is_told).await.expect("a store that works");
     let told = told.lock().expect("no panic");
     assert_eq!(
         told.first().map(|status| status.view.state),
         Some(RunState::Running)
     );
+}
+
+#[tokio::test]
+async fn a_run_that_moves_up_in_its_line_is_told_anew() {
+    let world = World::of_one_run(FakeCluster::waiting(two_cores())).await;
+    for key in ["b", "c", "d"] {
+        let mut request = Box::new(testing::request(key, key));
+        request.job.pod_sets = PodSets::of_amounts(two_cores(), Resources::default());
+        let asked = world
+            .store
+            .submit(world.clock.now(), Command::Run { request })
+            .await;
+        asked.expect("a store that works");
+    }
+    let (reporter, told) = keeping();
+    let mut engine = world.engine(vec![reporter]).await;
+    let position_of = |run: u64| {
+        let told = told.lock().expect("no panic");
+        let newest = told.iter().rev().find(|status| status.view.id == RunId(run))?;
+        let outlook = newest.view.outlook.as_ref()?;
+        Some(outlook.position.as_ref()?.position)
+    };
+    engine
+        .run_until(|_| position_of(4) == Some(3))
+        .await
+        .expect("a store that works");
+    let request = Command::Cancel {
+        key: RequestKey("stop".into()),
+        run: RunId(3),
+        by: Actor::Local("ada".into()),
+        how: StopMode::Terminate,
+    };
+    let asked = world.store.submit(world.clock.now(), request).await;
+    asked.expect("a store that works");
+    world.clock.advance(SignedDuration::from_secs(1));
+    engine
+        .run_until(|_| position_of(4) == Some(2))
+        .await
+        .expect("a store that works");
+    assert_eq!(position_of(2), Some(1));
 }
 
 #[tokio::test]

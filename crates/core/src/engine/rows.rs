@@ -13,9 +13,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     domain::RunId,
-    pending::RunRemedy,
+    pending::{PendingReason, RunRemedy},
     scheduler::{Effort, Scheduler},
-    view::{OutlookView, RunView},
+    view::{OutlookView, QueuePosition, RunView},
 };
 
 /// How long two refreshes are apart at least.
@@ -59,6 +59,15 @@ pub(super) struct Rows {
     turn: RunId,
     /// How many are to have their turn until each has had it since anything happened last.
     stale: usize,
+    /// How each run that goes on waited when it was told last.
+    told: BTreeMap<RunId, Waits>,
+}
+
+/// Why a run waits, and where: what is told anew when it changes. Estimates change with time alone, and go with the rest.
+type Waits = (Option<PendingReason>, Option<QueuePosition>);
+
+fn waits(outlook: &OutlookView) -> Waits {
+    (outlook.reason.clone(), outlook.position.clone())
 }
 
 impl Default for Rows {
@@ -71,6 +80,7 @@ impl Default for Rows {
             tried: BTreeMap::new(),
             turn: RunId(0),
             stale: usize::MAX,
+            told: BTreeMap::new(),
         }
     }
 }
@@ -108,7 +118,32 @@ impl Rows {
             outlook: outlooks.remove(&view.id).map(Box::new),
             ..view
         });
-        rows.collect()
+        let rows: Vec<RunView> = rows.collect();
+        for row in &rows {
+            match &row.outlook {
+                Some(outlook) => self.told.insert(row.id, waits(outlook)),
+                None => self.told.remove(&row.id),
+            };
+        }
+        rows
+    }
+
+    /// Returns the rows of those that wait otherwise than was told: somebody else has moved on, or has come before them. Of an engine that
+    /// was just opened these are all that go on: what one before it told is not known.
+    pub(super) fn moved(&mut self, scheduler: &Scheduler, outlooks: &[(RunId, OutlookView)]) -> Vec<RunView> {
+        let mut moved = Vec::new();
+        for (run, outlook) in outlooks {
+            let now = waits(outlook);
+            if self.told.get(run) == Some(&now) {
+                continue;
+            }
+            self.told.insert(*run, now);
+            moved.extend(scheduler.view(*run).map(|view| RunView {
+                outlook: Some(Box::new(outlook.clone())),
+                ..view
+            }));
+        }
+        moved
     }
 
     /// Returns whether something may have happened that rows do not tell yet.

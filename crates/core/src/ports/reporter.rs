@@ -38,7 +38,7 @@ pub enum Interest {
 /// A run as reporters are told of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunStatus {
-    /// Grows with each change of the run.
+    /// Grows with each change of the run. How it waits among the others may be told anew under the same one.
     pub revision: u64,
     /// How it stands, with its row.
     pub view: RunView,

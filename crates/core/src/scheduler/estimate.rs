@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     domain::{AttemptId, RunId, RunRequest},
-    estimate::{Basis, Estimate, Sample, When},
+    estimate::{Basis, Estimate, LikelyDuration, Sample, When},
     fact::StopReason,
 };
 
@@ -77,6 +77,28 @@ impl Scheduler {
         let of = |run: &RunId| Some((*run, outlook.of_starts(*run, &courses)?));
         estimates.extend(waiting.iter().filter_map(of));
         (estimates, courses.len() * outlook.guesses.len())
+    }
+
+    /// Returns how long a run is likely to have its quota that waits for an approval; `None` of any other, and where nothing is known.
+    pub(super) fn duration_once_approved(&self, run: RunId) -> Option<LikelyDuration> {
+        let known = &self.runs[&run];
+        if !matches!(known.phase, Phase::AwaitingApproval { .. }) {
+            return None;
+        }
+        let limit = known.request.job.timeouts.attempt();
+        let like = self.durations.like(run, &known.request);
+        let Some((Basis::Blueprint { runs }, sample)) = like else {
+            return Some(LikelyDuration::AtMost { limit: limit? });
+        };
+        let likely = |p: f64| {
+            let taken = sample.quantile(p, SignedDuration::ZERO)?;
+            Some(limit.map_or(taken, |limit| limit.min(taken)))
+        };
+        Some(LikelyDuration::Likely {
+            p50: likely(0.5)?,
+            p90: likely(0.9)?,
+            runs,
+        })
     }
 
     /// Returns whether quota is still to come for a run that asked for it.

@@ -63,6 +63,7 @@ impl Scheduler {
                     .filter(|_| reason.as_ref().is_some_and(is_in_line)),
                 reason,
                 estimate: estimates.remove(run),
+                duration: self.duration_once_approved(*run),
             };
             (*run, outlook)
         });

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    estimate::Estimate,
+    estimate::{Estimate, LikelyDuration},
     pending::{PendingReason, RunRemedy},
 };
 
@@ -31,6 +31,9 @@ pub struct OutlookView {
     /// When it is likely to start and to end; absent when nothing is known, or was not worked out yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// How long it is likely to have its quota once it is approved; absent when it does not wait for that, or nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<LikelyDuration>,
 }
 
 /// Where a run is in its ClusterQueue.

@@ -347,6 +347,7 @@ fn a_run_that_needed_an_approval_says_whose_it_has_be_it_of_whoever_asked() {
         position: None,
         unblocked_by: vec![],
         estimate: None,
+        duration: None,
     }));
     let seen = [vec![waits], views()].concat();
     assert_eq!(gate(Stages::new(terms()), &seen), "  gate    ✓ approved by ada");

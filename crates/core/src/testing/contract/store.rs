@@ -136,6 +136,7 @@ async fn it_keeps_how_runs_stand_beside_them(store: &dyn Store) {
         position: None,
         unblocked_by: Vec::new(),
         estimate: None,
+        duration: None,
     };
     let puts = |after| {
         store.put_outlooks(
