@@ -1,6 +1,7 @@
 //! GitHub's side of the scheduler: files and addresses put together.
 
 mod blueprints;
+mod describe;
 mod secrets;
 
 use std::{
@@ -99,6 +100,7 @@ impl GitHub {
         let pages = self.connection.pages.as_ref().map(|pages| pages.0.clone());
         let clock = Arc::new(SystemClock);
         let reporter = CheckReporter::new(self.rest.clone(), clock, check_settings(), pages);
+        let reporter = reporter.describing(describe::work);
         Some(match &self.comments {
             Some(comments) => Arc::new(reporter.commenting(comments.clone())),
             None => Arc::new(reporter),

@@ -4,6 +4,7 @@
 //! measured from now; times that pass by themselves would be a new check run every second. A figure that is not known is left out and
 //! never zero. What notebooks, blueprints and clusters say is handled by `markdown`.
 
+mod approving;
 mod details;
 mod figures;
 mod state;
@@ -59,6 +60,17 @@ pub struct CheckContext<'a> {
     pub repository: Option<&'a str>,
     /// The line of the head at which the run failed, where it is known.
     pub failed_line: Option<&'a FileLine>,
+    /// What else the work asks for that an approver should know, each with its name.
+    pub work: &'a [WorkFact],
+}
+
+/// Something that a run's work asks for: `secrets`, `HF_TOKEN`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkFact {
+    /// What.
+    pub name: String,
+    /// How much of it, or which.
+    pub value: String,
 }
 
 /// A line of a file of the head.

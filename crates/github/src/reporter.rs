@@ -5,8 +5,12 @@
 //! it is forgotten that its head was listed, until GitHub's answer is there: where that is lost, or the call is dropped, the next call
 //! lists before it creates, and learns whether annotations are there already.
 //!
+//! A change of a run's state is sent at once. What only progresses keeps its distance from the last update, and leaves room in what GitHub
+//! lets an App write in a minute and in an hour.
+//!
 //! Nothing waits here, and no call is repeated here: whoever calls does both. Requests are made one after another, as GitHub asks of Apps.
 
+mod budget;
 mod errors;
 #[cfg(test)]
 mod tests;
@@ -24,15 +28,19 @@ use blueproof_core::{
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
+use budget::WriteBudget;
+
 use crate::{
     api::{ApiError, ApiRetry, CheckOutput, CheckRunId, GitHub, RepositoryId},
-    check::{CheckContext, CheckSettings, failed_line},
+    check::{CheckContext, CheckSettings, WorkFact, failed_line},
     payload::CommitSha,
     sticky::StickyComments,
 };
 
 /// How long two updates of a run that only progresses are apart at least.
 const PROGRESS_EVERY: SignedDuration = SignedDuration::from_secs(15);
+/// How long they are apart of one that waits: whenever another one ends, all behind it move.
+const MOVES_EVERY: SignedDuration = SignedDuration::from_mins(2);
 
 /// How many check runs are remembered. One that was forgotten is listed again.
 const REMEMBERED: usize = 4_096;
@@ -46,8 +54,13 @@ pub struct CheckReporter {
     pages: Option<String>,
     /// The comments of pull requests, where any are written.
     comments: Option<Arc<StickyComments>>,
+    /// What of a run's work approvers should know.
+    describe: Option<DescribeWork>,
     memory: Mutex<Memory>,
 }
+
+/// Tells what of a job's work approvers should know: what it means is up to whoever carries it out.
+pub type DescribeWork = fn(&serde_json::Value) -> Vec<WorkFact>;
 
 /// What was asked of GitHub and sent to it.
 #[derive(Debug, Default)]
@@ -56,6 +69,8 @@ struct Memory {
     listed: BTreeSet<CheckHead>,
     /// The check runs that are known.
     known: BTreeMap<CheckKey, KnownCheckRun>,
+    /// What was written of late.
+    budget: WriteBudget,
     /// The present names of repositories.
     names: BTreeMap<RepositoryId, String>,
     /// Until when GitHub takes no requests.
@@ -106,6 +121,7 @@ impl CheckReporter {
             settings,
             pages,
             comments: None,
+            describe: None,
             memory: Mutex::default(),
         }
     }
@@ -113,6 +129,12 @@ impl CheckReporter {
     /// Has runs told in the comments of their pull requests, too.
     pub fn commenting(mut self, comments: Arc<StickyComments>) -> Self {
         self.comments = Some(comments);
+        self
+    }
+
+    /// Shows to approvers what the work of a run asks for, of which only `describe` can tell.
+    pub fn describing(mut self, describe: DescribeWork) -> Self {
+        self.describe = Some(describe);
         self
     }
 
@@ -129,7 +151,12 @@ impl CheckReporter {
             if sent.check == check {
                 return Ok(());
             }
-            if let Some(until) = sent.waits_until(run_state, self.clock.now()) {
+            let now = self.clock.now();
+            let until = match sent.run_state == run_state {
+                true => sent.waits_until(now).or_else(|| memory.budget.waits_until(now)),
+                false => None,
+            };
+            if let Some(until) = until {
                 return Err(NotShown::TooSoon(until));
             }
         }
@@ -156,10 +183,12 @@ impl CheckReporter {
         let page = self.pages.as_ref();
         let page = page.map(|pages| format!("{pages}/runs/{}", status.view.id));
         let line = failed_line(status);
+        let work = self.describe.map(|describe| describe(&status.request.job.work));
         let context = CheckContext {
             page: page.as_deref(),
             repository: memory.names.get(&repository).map(String::as_str),
             failed_line: line.as_ref(),
+            work: work.as_deref().unwrap_or_default(),
         };
         Ok(self.settings.render(status, context))
     }
@@ -189,6 +218,7 @@ impl CheckReporter {
         run_state: RunState,
     ) -> Result<(), ApiError> {
         let (repository, head) = memory.forget(&key);
+        memory.budget.note(self.clock.now());
         let id = self.github.create_check_run(repository, &head, &check).await?;
         let known = KnownCheckRun {
             id,
@@ -213,6 +243,7 @@ impl CheckReporter {
         }
         let has_annotations = known.has_annotations || !request.annotations.is_empty();
         let (id, (repository, _)) = (known.id, memory.forget(&key));
+        memory.budget.note(self.clock.now());
         self.github.update_check_run(repository, id, &request).await?;
         let known = KnownCheckRun {
             id,
@@ -233,10 +264,16 @@ impl CheckReporter {
 }
 
 impl SentCheck {
-    /// Returns until when the next update has to wait: one of a run that only progresses, so soon after the last one.
-    fn waits_until(&self, run_state: RunState, now: Timestamp) -> Option<Timestamp> {
-        let until = self.at.saturating_add(PROGRESS_EVERY).expect("a time span");
-        (self.run_state == run_state && now < until).then_some(until)
+    /// Returns until when the next update in the same state has to wait, so soon after the last one.
+    fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let every = match self.run_state {
+            RunState::AwaitingApproval | RunState::Queued => MOVES_EVERY,
+            RunState::Reserved | RunState::Starting | RunState::Running | RunState::Ended(_) => {
+                PROGRESS_EVERY
+            }
+        };
+        let until = self.at.saturating_add(every).expect("a time span");
+        (now < until).then_some(until)
     }
 }
 

@@ -99,6 +99,26 @@ pub(super) fn sparkline(series: &[f64]) -> Option<String> {
     Some(shown.map(block).collect())
 }
 
+/// Returns how much of GPUs so many seconds of one are.
+pub(super) fn gpu_minutes(seconds: f64) -> Option<String> {
+    seconds
+        .is_finite()
+        .then(|| format!("{:.1} GPU-min", seconds / 60.0))
+}
+
+/// Returns a table; empty where it has no rows.
+pub(super) fn table(header: &[String], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
+    let rule = vec!["---".to_owned(); header.len()];
+    let lines = [line(header), line(&rule)]
+        .into_iter()
+        .chain(rows.iter().map(|row| line(row)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use blueproof_core::{
 };
 use jiff::Timestamp;
 
-use super::{CheckContext, CheckSettings, figures, title};
+use super::{CheckContext, CheckSettings, approving, figures, title};
 use crate::markdown::{Document, code};
 
 /// The most metrics that are shown.
@@ -21,7 +21,8 @@ pub(super) fn of(status: &RunStatus, settings: &CheckSettings, context: CheckCon
     let mut document = Document::default();
     document.push(&simulated(&sides, settings));
     document.push(&pending(view));
-    document.push(&table(&sides.header(), &rows(view, &sides)));
+    document.push(&approving::of(status, context));
+    document.push(&figures::table(&sides.header(), &rows(view, &sides)));
     document.push(&metrics(&sides));
     document.push(&parameters(view));
     if let Some(page) = context.page {
@@ -141,7 +142,7 @@ fn rows(view: &RunView, sides: &Sides<'_>) -> Vec<Vec<String>> {
         }),
         sides.row("ran", title::ran_for),
         sides.row("GPUs", gpu(|gpu| Some(gpu.devices.to_string()))),
-        sides.row("GPU time", gpu(|gpu| gpu_minutes(gpu.allocated_seconds))),
+        sides.row("GPU time", gpu(|gpu| figures::gpu_minutes(gpu.allocated_seconds))),
         sides.row(
             "GPU busy, average",
             gpu(|gpu| figures::percent(gpu.busy_ratio()?)),
@@ -203,12 +204,6 @@ fn gpu_of(attempt: &AttemptView) -> Option<GpuUse> {
     attempt.outcome.as_ref()?.usage.as_ref()?.gpu
 }
 
-fn gpu_minutes(seconds: f64) -> Option<String> {
-    seconds
-        .is_finite()
-        .then(|| format!("{:.1} GPU-min", seconds / 60.0))
-}
-
 fn memory(bytes: Bytes) -> String {
     bytes.rounded().to_string()
 }
@@ -248,7 +243,7 @@ fn metrics(sides: &Sides<'_>) -> String {
     }
     header.push("trend".to_owned());
     let rows: Vec<Vec<String>> = names.iter().take(METRICS).map(row).collect();
-    let mut table = table(&header, &rows);
+    let mut table = figures::table(&header, &rows);
     if let Some(more @ 1..) = names.len().checked_sub(METRICS) {
         table += &format!("\n\n… and {more} more.");
     }
@@ -276,17 +271,4 @@ fn parameters(view: &RunView) -> String {
         true => String::new(),
         false => format!("Other parameters than in the last pass: {}.", told.join(", ")),
     }
-}
-
-/// Returns a table; empty where it has no rows.
-fn table(header: &[String], rows: &[Vec<String>]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
-    let rule = vec!["---".to_owned(); header.len()];
-    let lines = [line(header), line(&rule)]
-        .into_iter()
-        .chain(rows.iter().map(|row| line(row)));
-    lines.collect::<Vec<_>>().join("\n")
 }

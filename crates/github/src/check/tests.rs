@@ -3,9 +3,11 @@
 use blueproof_core::{
     approval::{Lapse, LapsedApproval},
     domain::{
-        Actor, Bytes, CellPlace, Cpus, Ending, FailureClass, GitSource, GpuUse, Head, MetricResult, Outcome,
-        Placement, Repository, RunId, RunRequest, RunState, TimeLimit, Usage, Verdict,
+        Actor, Bytes, CellPlace, Cpus, Ending, FailureClass, GitSource, GpuUse, Gpus, Head, MetricResult,
+        Outcome, Placement, PodSets, Repository, Resources, RunId, RunRequest, RunState, TimeLimit, Usage,
+        Verdict,
     },
+    estimate::LikelyDuration,
     pending::{PendingReason, PlacePending},
     testing::{outcome, request},
     view::{OutlookView, QueuePosition},
@@ -126,6 +128,7 @@ fn render(status: &RunStatus) -> CheckOutput {
         page: Some("https://gpu.example/runs/r-41"),
         repository: Some("kubeflow/trainer"),
         failed_line: line.as_ref(),
+        work: &[],
     };
     settings().render(status, context)
 }
@@ -223,6 +226,7 @@ fn a_lapsed_approval_and_a_place_in_the_queue_are_in_the_title() {
         position,
         unblocked_by: Vec::new(),
         estimate: None,
+        duration: None,
     };
     let mut waits = status(RunState::AwaitingApproval);
     let lapsed = LapsedApproval {
@@ -391,6 +395,7 @@ fn hostile(text: &str) -> RunStatus {
         }),
         unblocked_by: Vec::new(),
         estimate: None,
+        duration: None,
     }));
     view.further_resources
         .insert(text.into(), blueproof_queue::Quantity(1));
@@ -505,4 +510,60 @@ fn what_cannot_be_run_is_told_inside_code_and_within_the_limits() {
     assert!(checks[0].summary.chars().count() <= CheckOutput::TEXT_AT_MOST);
     assert!(checks[0].title.chars().count() <= CheckOutput::TITLE_AT_MOST);
     assert!(!checks[0].title.contains("@ada"), "{}", checks[0].title);
+}
+
+#[test]
+fn what_an_approval_lets_run_is_shown_before_it_is_given_and_not_afterwards() {
+    let fact = |name: &str, value: &str| WorkFact {
+        name: name.into(),
+        value: value.into(),
+    };
+    let work = [fact("network", "none"), fact("secrets", "HF_TOKEN | EVIL @ada")];
+    let context = CheckContext {
+        work: &work,
+        ..CheckContext::default()
+    };
+    let of = |state, duration| {
+        let mut status = status(state);
+        status.request.job.pod_sets = PodSets::of_amounts(
+            Resources {
+                gpu: Gpus(2),
+                ..Resources::default()
+            },
+            Resources::default(),
+        );
+        let outlook = OutlookView {
+            as_of: at(30),
+            reason: None,
+            position: None,
+            unblocked_by: Vec::new(),
+            estimate: None,
+            duration,
+        };
+        status.view.outlook = Some(Box::new(outlook));
+        settings().render(&status, context).summary
+    };
+    let minutes = SignedDuration::from_mins;
+    let likely = LikelyDuration::Likely {
+        p50: minutes(6),
+        p90: minutes(9),
+        runs: 5,
+    };
+    let shown = of(RunState::AwaitingApproval, Some(likely));
+    for line in [
+        "| time | 6m00s in half of the cases, 9m00s in nine of ten, by 5 earlier runs |",
+        "| GPU time | 12.0 GPU-min in half of the cases, 18.0 GPU-min in nine of ten, by 5 earlier runs |",
+        "| network | `none` |",
+        "| secrets | `HF_TOKEN │ EVIL @ada` |",
+    ] {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+    assert_harmless(&shown);
+    let limit = LikelyDuration::AtMost { limit: minutes(60) };
+    let shown = of(RunState::AwaitingApproval, Some(limit));
+    assert!(
+        shown.contains("| GPU time | at most 120.0 GPU-min: too few"),
+        "{shown}"
+    );
+    assert!(!of(RunState::Queued, None).contains("lets run"));
 }

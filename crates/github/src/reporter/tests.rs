@@ -4,7 +4,7 @@ use blueproof_core::{
     domain::{Actor, Ending, Outcome, Placement, RunId, Verdict},
     ports::Retry,
     testing::{FakeClock, contract, outcome},
-    view::AttemptView,
+    view::{AttemptView, OutlookView, QueuePosition},
 };
 use blueproof_diagnostic::Code;
 
@@ -223,4 +223,38 @@ async fn a_comment_is_written_when_somebody_has_to_act_and_edited_afterwards() {
         1,
         "once approved nothing changed any more"
     );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_only_moves_in_its_line_leaves_room_for_what_must_be_said() {
+    let world = World::new();
+    let reporter = world.reporter();
+    let told = |run: u64, position: usize| {
+        let mut told = status(RunState::Queued);
+        told.view.id = RunId(run);
+        told.view.subject.blueprint = format!("b{run}").parse().expect("a name");
+        told.view.outlook = Some(Box::new(OutlookView {
+            as_of: Timestamp::UNIX_EPOCH,
+            reason: None,
+            position: Some(QueuePosition {
+                cluster_queue: "gpus".into(),
+                position,
+                waiting: 200,
+            }),
+            unblocked_by: Vec::new(),
+            estimate: None,
+            duration: None,
+        }));
+        told
+    };
+    for run in 1..=200 {
+        assert_eq!(reporter.report(&told(run, 1 + run as usize)).await, Ok(()));
+    }
+    world.clock.advance(MOVES_EVERY);
+    let mut shown = 0;
+    for run in 1..=200 {
+        shown += usize::from(reporter.report(&told(run, run as usize)).await.is_ok());
+    }
+    assert_eq!(shown, 40, "as many as progress may take in a minute");
+    assert_eq!(reporter.report(&passed()).await, Ok(()), "an end is told at once");
 }
