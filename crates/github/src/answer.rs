@@ -1,6 +1,6 @@
 //! Why something that somebody asked for on a pull request was not done.
 
-use crate::{comment::CommentProblem, payload::CommitSha};
+use crate::{budget::BudgetProblem, comment::CommentProblem, payload::CommitSha};
 
 /// Why a wish was not fulfilled, as it is told to whoever had it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +11,9 @@ pub enum Answer {
     /// The word approves nothing.
     #[error(transparent)]
     Approval(#[from] ApprovalProblem),
+    /// A budget is used up.
+    #[error(transparent)]
+    Budget(#[from] BudgetProblem),
     /// They may not.
     #[error("only whoever opened the pull request, or may approve it, can do this")]
     MayNot,
@@ -31,6 +34,9 @@ pub enum ApprovalProblem {
     /// They opened it.
     #[error("nobody approves their own pull request")]
     Own,
+    /// A budget is used up.
+    #[error(transparent)]
+    Budget(#[from] BudgetProblem),
     /// It is closed.
     #[error("the pull request is closed")]
     Closed,

@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod budget;
 pub mod check;
 pub mod comment;
 pub mod confirm;

@@ -174,8 +174,7 @@ impl Planned<'_> {
     }
 
     fn request(&self, blueprint: &BlueprintName, variant: HeadVariant) -> RunRequest {
-        // Where the author's account is gone, whoever asks is nobody who could approve it: GitHub's number for that is 10137.
-        let author = self.info.user.as_ref().map_or_else(ghost, |user| user.to_actor());
+        let author = self.info.author();
         RunRequest {
             key: self.key(blueprint, variant.profile.as_ref()),
             subject: Subject {
@@ -261,14 +260,6 @@ fn chosen(variants: Vec<HeadVariant>, profiles: &[ProfileName]) -> Vec<HeadVaria
         false => variant.profile.is_none(),
     };
     variants.into_iter().filter(wanted).collect()
-}
-
-/// Returns the account that GitHub shows in place of one that is gone.
-fn ghost() -> blueproof_core::domain::Actor {
-    blueproof_core::domain::Actor::GitHub {
-        id: 10137,
-        login: "ghost".into(),
-    }
 }
 
 #[cfg(test)]

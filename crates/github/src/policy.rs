@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::Permission;
+use crate::{api::Permission, budget::Budgets};
 
 /// Where the policy of a repository lies.
 pub const POLICY_PATH: &str = ".github/blueproof.yaml";
@@ -40,6 +40,8 @@ pub struct Policy {
     pub runs: Runs,
     /// Who approves, and for how long.
     pub approval: ApprovalRules,
+    /// How much of the GPUs runs may have.
+    pub budgets: Budgets,
     blueprints: GlobSet,
 }
 
@@ -80,6 +82,8 @@ record! {
         runs: Runs,
         /// Who approves, and for how long.
         approval: ApprovalRules,
+        /// How much of the GPUs runs of pull requests may have.
+        budgets: Budgets,
     }
 }
 
@@ -156,6 +160,7 @@ impl Policy {
             blueprints: set_of(&spec.blueprints).map_err(|error| vec![too_large(&error)])?,
             runs: spec.runs,
             approval: spec.approval,
+            budgets: spec.budgets,
         })
     }
 
@@ -178,6 +183,7 @@ impl Default for Policy {
             blueprints: GlobSet::empty(),
             runs: Runs::absent().expect("every key has a default"),
             approval: ApprovalRules::absent().expect("every key has a default"),
+            budgets: Budgets::absent().expect("every key has a default"),
         }
     }
 }

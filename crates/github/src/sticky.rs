@@ -221,8 +221,10 @@ impl StickyAnswer {
                 | ApprovalProblem::Own
                 | ApprovalProblem::Closed
                 | ApprovalProblem::HeadChanged(_)
+                | ApprovalProblem::Budget(_)
                 | ApprovalProblem::Nothing,
             )
+            | Answer::Budget(_)
             | Answer::Comment(_)
             | Answer::MayNot
             | Answer::NoRun => None,

@@ -452,7 +452,7 @@ fn assert_harmless(markdown: &str) {
 
 proptest! {
     #[test]
-    fn nothing_hostile_comes_out_of_its_code(
+    fn a24_nothing_hostile_comes_out_of_its_code(
         parts in prop::collection::vec(prop::sample::select(vec![
             "EVIL", "`", "```", "~~~", "\n", "\n\n", "\r", "@ada", "#12", "fixes #1", "GH-1", "a/b#1", "|", "\\", "\\|", " ", "    ",
             "https://evil.example", "www.evil.example", "mailto:a@b.cd", "![x](y)", "[x](y)", "<b>", "<!--", "-->", "</details>",

@@ -4,6 +4,8 @@
 //! holds. What only GitHub can tell is judged here: whether the words are of the head that is there now, and whether whoever said
 //! them owns what the pull request changes.
 
+use std::collections::BTreeSet;
+
 use blueproof_core::{
     approval::{Approval, ApprovalTarget, Scope, Selection},
     domain::{BlueprintName, ProfileName, RequestKey, RunRequest},
@@ -11,16 +13,19 @@ use blueproof_core::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Intake, IntakeError};
+use super::{Intake, IntakeError, pull_request};
 use crate::{
     answer::ApprovalProblem,
     api::{ChangedPaths, RepositoryId},
+    budget::{BudgetProblem, Wanted},
     observed::Observation,
     payload::{Account, CommitSha},
 };
 
 /// How much later than a head, by GitHub's clock, words have to be that name none: whoever wrote them has to have seen it.
 const MARGIN: SignedDuration = SignedDuration::from_mins(1);
+/// The most runs, the newest first, that count for a budget.
+const RUNS_COUNTED: usize = 5_000;
 
 /// Somebody's word that content may run.
 #[derive(Debug, Clone)]
@@ -79,12 +84,37 @@ impl Intake {
         let Some(target) = target(&named) else {
             return Ok(Err(ApprovalProblem::Nothing));
         };
+        let keys = named.iter().map(|run| run.key.clone()).collect();
+        if let Some(problem) = self.over_budget(repository, asked.number, &keys).await? {
+            return Ok(Err(problem.into()));
+        }
         for request in named {
             self.ask_for(request).await?;
         }
         let command = self.approval(repository, asked, target);
         self.submit(command).await?;
         Ok(Ok(()))
+    }
+
+    /// Returns which budget is used up for these runs of a pull request, if one is.
+    pub(super) async fn over_budget(
+        &self,
+        repository: RepositoryId,
+        number: u64,
+        runs: &BTreeSet<RequestKey>,
+    ) -> Result<Option<BudgetProblem>, IntakeError> {
+        let budgets = &self.entitlements[&repository].policy().budgets;
+        let known = self.observed.get(repository, number);
+        let Some(known) = known.filter(|_| budgets.are_limited()) else {
+            return Ok(None);
+        };
+        let wanted = Wanted {
+            pull_request: &pull_request(repository, number),
+            author: &known.info.author(),
+            runs,
+        };
+        let views = self.ports.store.runs(RUNS_COUNTED).await?;
+        Ok(budgets.judge(&wanted, &views, self.ports.clock.now()))
     }
 
     fn problem(

@@ -98,6 +98,10 @@ impl Intake {
         if !self.may_stop(wish.repository, wish.number, &wish.by.to_actor()) {
             return Ok(Err(Answer::MayNot));
         }
+        let keys = [view.request_key.clone()].into();
+        if let Some(problem) = self.over_budget(wish.repository, wish.number, &keys).await? {
+            return Ok(Err(problem.into()));
+        }
         self.submit(Command::Retry {
             key: wish.key_of(view.id),
             run: view.id,

@@ -1,6 +1,6 @@
 //! Pull requests, and comments on them.
 
-use blueproof_core::domain::BaseRef;
+use blueproof_core::domain::{Actor, BaseRef};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -9,6 +9,9 @@ use super::{
     common::{Account, App, InstallationId, RepositoryInfo},
     words::open_words,
 };
+
+/// The number of the account that GitHub shows in the place of one that is gone.
+const GHOST: u64 = 10137;
 
 /// The event `pull_request`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -166,6 +169,15 @@ pub struct Comment {
 }
 
 impl PullRequestInfo {
+    /// Returns who opened it. Where that account is gone, whoever GitHub shows in its place is nobody who could approve anything.
+    pub fn author(&self) -> Actor {
+        let ghost = || Actor::GitHub {
+            id: GHOST,
+            login: "ghost".into(),
+        };
+        self.user.as_ref().map_or_else(ghost, Account::to_actor)
+    }
+
     /// Returns the branch that it is to be merged into, where git could call one so.
     pub fn base_ref(&self) -> Option<BaseRef> {
         self.base.name.parse().ok()

@@ -156,7 +156,7 @@ mod tests {
 
     /// A25 of the list of attacks.
     #[test]
-    fn what_is_signed_by_nobody_or_otherwise_is_refused() {
+    fn a25_what_is_signed_by_nobody_or_otherwise_is_refused() {
         let secrets = WebhookSecrets::one(secret("0123456789abcdef"));
         let body = b"{}";
         let good = secrets.first.sign(body);
@@ -194,7 +194,7 @@ mod tests {
 
     /// A27 of the list of attacks.
     #[test]
-    fn neither_secrets_nor_signatures_are_shown() {
+    fn a27_neither_secrets_nor_signatures_are_shown() {
         let secrets = WebhookSecrets::one(secret("0123456789abcdef"));
         let shown = format!(
             "{secrets:?} {:?}",

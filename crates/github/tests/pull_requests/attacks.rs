@@ -5,11 +5,12 @@ use blueproof_core::domain::{Ending, RunState};
 use blueproof_github::{
     answer::{Answer, ApprovalProblem},
     api::Permission,
+    budget::{BudgetOf, BudgetProblem},
     intake::{Handled, Ignored, Pushes},
     payload::AccountKind,
 };
 
-use crate::world::{FILES, POLICY, REPOSITORY, World, answers, check_of, parse};
+use crate::world::{FILES, POLICY, REPOSITORY, World, Written, answers, check_of, parse};
 
 const WAITS: RunState = RunState::AwaitingApproval;
 
@@ -91,6 +92,21 @@ async fn a3_a_head_that_came_less_than_a_minute_before_needs_its_commit_named() 
         world.say(number, &ada, &format!("/gpu-test {now}")).await,
         [Ok(())]
     );
+}
+
+#[tokio::test]
+async fn a4_a_commit_that_is_cut_short_approves_nothing() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let (ada, head) = (world.ada.clone(), world.head(number).to_string());
+    for digits in [7, 12, 39] {
+        let answers = world
+            .say(number, &ada, &format!("/gpu-test {}", &head[..digits]))
+            .await;
+        assert!(matches!(answers[..], [Err(Answer::Comment(_))]), "{answers:?}");
+    }
+    assert_eq!(world.state(1).await, WAITS);
+    assert_eq!(world.approvals().await, 0);
 }
 
 #[tokio::test]
@@ -238,6 +254,24 @@ async fn a10_a_right_to_sort_issues_is_none_to_approve() {
 }
 
 #[tokio::test]
+async fn a11_the_same_commit_in_another_pull_request_needs_an_approval_of_its_own() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let (ada, mallory) = (world.ada.clone(), world.mallory.clone());
+    let other = world.opened().await;
+    world
+        .github
+        .push_back(REPOSITORY, other, &mallory, &world.head(number));
+    world.deliver().await;
+    assert_eq!(world.head(other), world.head(number));
+    world.press(1, &ada, Some("approve")).await;
+    world.until_running(1).await;
+    let waiting: Vec<_> = world.runs().await.into_iter().map(|(_, state)| state).collect();
+    let expected = [RunState::Running, RunState::Ended(Ending::Superseded), WAITS];
+    assert_eq!(waiting, expected);
+}
+
+#[tokio::test]
 async fn a12_an_old_head_is_not_run_again_after_a_newer_push() {
     let mut world = World::new().await;
     let number = world.opened().await;
@@ -251,6 +285,55 @@ async fn a12_an_old_head_is_not_run_again_after_a_newer_push() {
     world.press(1, &ada, None).await;
     assert!(world.cluster.running().is_empty());
     assert_ne!(world.state(1).await, RunState::Running);
+}
+
+#[tokio::test]
+async fn a19_more_gpus_than_the_policy_allows_are_refused_whatever_the_blueprint_says() {
+    let mut world = World::new().await;
+    world.blueprints.write(Written::Greedily);
+    world.set_policy("  runs: {mostGpus: 2}\n").await;
+    let number = world.opened().await;
+    let ada = world.ada.clone();
+    assert_eq!(world.runs().await, []);
+    let head = world.head(number);
+    let check = &world.github.checks(REPOSITORY, &head)[0];
+    assert!(check.title.contains("8 GPUs"), "{}", check.title);
+    assert_eq!(
+        world.say(number, &ada, &format!("/gpu-test {head}")).await,
+        refused(ApprovalProblem::Nothing)
+    );
+}
+
+#[tokio::test]
+async fn a21_a_flood_of_pull_requests_and_pushes_gets_what_its_authors_budget_allows() {
+    let mut world = World::new().await;
+    world.set_policy("  budgets: {author: {runs: 2}}\n").await;
+    let (ada, mallory) = (world.ada.clone(), world.mallory.clone());
+    let mut answers = Vec::new();
+    for run in [1, 3, 5] {
+        let number = world.opened().await;
+        world.github.push(REPOSITORY, number, &mallory);
+        world.deliver().await;
+        answers.extend(world.press(run + 1, &ada, Some("approve")).await);
+        assert_eq!(world.state(run).await, RunState::Ended(Ending::Superseded));
+    }
+    let used_up = BudgetProblem::Runs {
+        of: BudgetOf::Author,
+        active: 3,
+        most: 2,
+    };
+    let over = Err(Answer::Approval(ApprovalProblem::Budget(used_up)));
+    assert_eq!(answers, [Ok(()), Ok(()), over]);
+    assert_eq!(world.state(6).await, WAITS);
+    // Somebody else's has room.
+    let cleo = world.cleo.clone();
+    let number = world.github.open(REPOSITORY, &cleo, &["examples/nano-lm/a.py"]);
+    world.deliver().await;
+    let head = world.head(number);
+    assert_eq!(
+        world.say(number, &ada, &format!("/gpu-test {head}")).await,
+        [Ok(())]
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use blueproof_core::{
-    domain::{BlueprintName, GitSource, Head, Retries, RunId, RunState, Source},
+    domain::{BlueprintName, GitSource, Gpus, Head, PodSets, Resources, Retries, RunId, RunState, Source},
     engine::{Engine, Ports},
     policy::{GatePolicy, LocalApproval, Policy},
     ports::{CallError, Clusters, Seq, StoreClient as _},
@@ -152,6 +152,17 @@ impl World {
         self.deliver().await;
         self.pass_minutes(5);
         number
+    }
+
+    /// Has the policy of the default branch say more.
+    pub(crate) async fn set_policy(&mut self, more: &str) {
+        let policy = format!("{POLICY}{more}");
+        let files = [
+            ("OWNERS", "approvers: [ada]\n"),
+            (".github/blueproof.yaml", &*policy),
+        ];
+        self.github.push_to_main(REPOSITORY, &files);
+        self.deliver().await;
     }
 
     /// Lets time pass, for GitHub and for us.
@@ -375,6 +386,8 @@ pub(crate) enum Written {
     Well,
     /// The first has a mistake.
     WithMistake,
+    /// Each asks for eight GPUs.
+    Greedily,
     /// None of them can be read.
     Unreadably,
 }
@@ -399,6 +412,19 @@ impl HeadBlueprints for Examples {
                     ..SourceLocation::file("examples/mnist/blueprint.yaml")
                 };
                 all[0].variants = Err(vec![mistake("unknown key `notbook`").at(place)]);
+            }
+            Written::Greedily => {
+                let eight = Resources {
+                    gpu: Gpus(8),
+                    ..Resources::default()
+                };
+                for variant in all
+                    .iter_mut()
+                    .filter_map(|one| one.variants.as_mut().ok())
+                    .flatten()
+                {
+                    variant.job.pod_sets = PodSets::of_amounts(eight, Resources::default());
+                }
             }
             Written::Unreadably => return Err(CallError::never(mistake("the commit has too many files"))),
         }

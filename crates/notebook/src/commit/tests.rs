@@ -132,7 +132,7 @@ fn a_broken_one_says_what_is_wrong_in_the_names_of_the_repository_and_leaves_the
 
 /// A22 of the list of attacks.
 #[test]
-fn links_that_lead_out_show_nothing_of_this_machine() {
+fn a22_links_that_lead_out_show_nothing_of_this_machine() {
     let secret = tempfile::tempdir().expect("a folder");
     let outside = secret.path().join("secret.yaml");
     fs::write(&outside, "token: hunter2\n").expect("a file");

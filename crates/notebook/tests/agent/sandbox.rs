@@ -121,7 +121,7 @@ fn how_a_kernel_ends_is_told_as_elsewhere() {
 }
 
 #[test]
-fn nothing_of_a_sandbox_outlives_an_agent_that_was_killed() {
+fn a15_nothing_of_a_sandbox_outlives_an_agent_that_was_killed() {
     if !can_sandbox() {
         return;
     }

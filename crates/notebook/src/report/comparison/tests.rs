@@ -143,7 +143,7 @@ async fn compare(output: &Arc<FakeOutput>) -> Option<Comparison> {
 }
 
 #[tokio::test]
-async fn cells_metrics_and_packages_are_compared_with_the_attempt_that_passed_last() {
+async fn a29_cells_metrics_and_packages_are_compared_with_the_attempt_that_passed_last() {
     let output = Arc::new(FakeOutput::default());
     THEN.leave(&output);
     NOW.leave(&output);

@@ -26,7 +26,7 @@ fn tries_file(attempt: &Attempt, name: &str) -> String {
 const NEITHER: &str = "refused: FileNotFoundError refused: FileNotFoundError";
 
 #[test]
-fn a_key_of_the_user_cannot_be_read() {
+fn a13_a_key_of_the_user_cannot_be_read() {
     if !can_sandbox() {
         return;
     }
@@ -43,7 +43,7 @@ fn a_key_of_the_user_cannot_be_read() {
 }
 
 #[test]
-fn a_token_of_the_agent_and_its_caller_is_in_no_process_that_can_be_seen() {
+fn a13_a_token_of_the_agent_and_its_caller_is_in_no_process_that_can_be_seen() {
     if !can_sandbox() {
         return;
     }
@@ -128,7 +128,7 @@ fn the_kernel_of_another_run_cannot_be_spoken_to() {
 }
 
 #[test]
-fn the_environment_of_later_runs_cannot_be_written() {
+fn a14_the_environment_of_later_runs_cannot_be_written() {
     if !can_sandbox() {
         return;
     }
@@ -163,7 +163,7 @@ fn the_real_home_and_the_origin_of_the_checkout_are_not_there() {
 }
 
 #[test]
-fn no_network_is_reached_not_even_the_machines_own_ports() {
+fn a17_no_network_is_reached_not_even_the_machines_own_ports_or_a_clouds_metadata() {
     if !can_sandbox() {
         return;
     }
@@ -245,7 +245,7 @@ fn every_namespace_is_another_and_none_can_be_made_inside() {
 }
 
 #[test]
-fn neither_rights_nor_settings_of_the_machine_are_gained() {
+fn a15_neither_rights_nor_settings_of_the_machine_are_gained() {
     if !can_sandbox() {
         return;
     }

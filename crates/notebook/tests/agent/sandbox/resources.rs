@@ -9,7 +9,7 @@ use super::{can_sandbox, tried};
 use crate::support::Attempt;
 
 #[test]
-fn a_fork_bomb_stops_at_the_limit_and_is_gone_afterwards() {
+fn a20_a_fork_bomb_stops_at_the_limit_and_is_gone_afterwards() {
     if !can_sandbox() {
         return;
     }
@@ -31,7 +31,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_disk_is_not_filled_with_many_files() {
+fn a20_a_disk_is_not_filled_with_many_files() {
     if !can_sandbox() {
         return;
     }
