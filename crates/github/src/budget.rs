@@ -74,9 +74,9 @@ pub enum BudgetProblem {
     },
 }
 
-/// Runs of a pull request that somebody wants to let run.
+/// Runs of a pull request that somebody asks to let run.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct BudgetRequest<'a> {
     /// The pull request.
     pub pull_request: &'a PullRequest,
     /// Who opened it.
@@ -102,13 +102,18 @@ impl Budgets {
     }
 
     /// Returns which budget is used up, if one is, with these runs known.
-    pub fn judge(&self, wanted: &Wanted<'_>, known: &[RunView], now: Timestamp) -> Option<BudgetProblem> {
-        let repository = &wanted.pull_request.repository;
+    pub fn judge(
+        &self,
+        request: &BudgetRequest<'_>,
+        known: &[RunView],
+        now: Timestamp,
+    ) -> Option<BudgetProblem> {
+        let repository = &request.pull_request.repository;
         let of_repository =
             |run: &RunView| run.subject.repository == *repository && run.subject.pull_request.is_some();
-        let of_author = |run: &RunView| of_repository(run) && run.requested_by == *wanted.author;
+        let of_author = |run: &RunView| of_repository(run) && run.requested_by == *request.author;
         let of_pull_request =
-            |run: &RunView| run.subject.of_pull_request().as_ref() == Some(wanted.pull_request);
+            |run: &RunView| run.subject.of_pull_request().as_ref() == Some(request.pull_request);
         let budgets: [(BudgetOf, &Option<Budget>, &dyn Fn(&RunView) -> bool); 3] = [
             (BudgetOf::PullRequest, &self.pull_request, &of_pull_request),
             (BudgetOf::Author, &self.author, &of_author),
@@ -116,7 +121,7 @@ impl Budgets {
         ];
         budgets.into_iter().find_map(|(of, budget, counts)| {
             let counted: Vec<&RunView> = known.iter().filter(|run| counts(run)).collect();
-            budget.as_ref()?.judge(of, wanted, &counted, now)
+            budget.as_ref()?.judge(of, request, &counted, now)
         })
     }
 }
@@ -125,7 +130,7 @@ impl Budget {
     fn judge(
         &self,
         of: BudgetOf,
-        wanted: &Wanted<'_>,
+        request: &BudgetRequest<'_>,
         counted: &[&RunView],
         now: Timestamp,
     ) -> Option<BudgetProblem> {
@@ -136,8 +141,8 @@ impl Budget {
         }
         let others = counted
             .iter()
-            .filter(|run| is_on_its_way(run) && !wanted.runs.contains(&run.request_key));
-        let active = others.count() + wanted.runs.len();
+            .filter(|run| is_on_its_way(run) && !request.runs.contains(&run.request_key));
+        let active = others.count() + request.runs.len();
         let most = self.runs.filter(|most| active > *most as usize)?;
         Some(BudgetProblem::Runs { of, active, most })
     }
@@ -204,7 +209,7 @@ mod tests {
     }
 
     fn judge(budgets: &Budgets, author: u64, number: u64, known: &[RunView]) -> Option<BudgetProblem> {
-        let wanted = Wanted {
+        let request = BudgetRequest {
             pull_request: &PullRequest {
                 repository: Repository::GitHub(7),
                 number,
@@ -212,7 +217,7 @@ mod tests {
             author: &person(author),
             runs: &BTreeSet::from([RequestKey("key-9".into())]),
         };
-        budgets.judge(&wanted, known, at(0))
+        budgets.judge(&request, known, at(0))
     }
 
     fn budgets(of: BudgetOf, budget: Budget) -> Budgets {
@@ -269,7 +274,11 @@ mod tests {
         let mut known = vec![run(1, 4, 12, RunState::Running, 1, 0), waits];
         assert_eq!(judge(&two, 4, 12, &known), None);
         known.push(run(9, 4, 12, RunState::Queued, 0, 0));
-        assert_eq!(judge(&two, 4, 12, &known), None, "it is the one that is wanted");
+        assert_eq!(
+            judge(&two, 4, 12, &known),
+            None,
+            "it is the one that is asked for"
+        );
         known.push(run(2, 4, 13, RunState::Queued, 0, 0));
         let problem = judge(&two, 4, 12, &known).expect("there are three");
         assert_eq!(

@@ -17,7 +17,7 @@ use super::{Intake, IntakeError, pull_request};
 use crate::{
     answer::ApprovalProblem,
     api::{ChangedPaths, RepositoryId},
-    budget::{BudgetProblem, Wanted},
+    budget::{BudgetProblem, BudgetRequest},
     observed::Observation,
     payload::{Account, CommitSha},
 };
@@ -108,7 +108,7 @@ impl Intake {
         let Some(known) = known.filter(|_| budgets.are_limited()) else {
             return Ok(None);
         };
-        let wanted = Wanted {
+        let wanted = BudgetRequest {
             pull_request: &pull_request(repository, number),
             author: &known.info.author(),
             runs,
