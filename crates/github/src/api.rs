@@ -6,7 +6,7 @@
 mod checks;
 mod error;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use blueproof_core::domain::Repository;
@@ -18,7 +18,7 @@ pub use checks::{
 };
 pub use error::{ApiError, ApiRetry};
 
-use crate::payload::{Account, Comment, CommitSha, PullRequestInfo, RepositoryInfo};
+use crate::payload::{Account, Comment, CommitSha, MergeGroup, PullRequestInfo, RepositoryInfo};
 
 /// GitHub's REST API, as far as it is used.
 ///
@@ -70,6 +70,24 @@ pub trait GitHub: Send + Sync {
         name: &str,
         at: &CommitSha,
     ) -> Result<Vec<String>, ApiError>;
+
+    /// Returns every file of a commit by its path, with the name of its content; `None` where there are more than GitHub tells of.
+    async fn blobs(
+        &self,
+        repository: RepositoryId,
+        at: &CommitSha,
+    ) -> Result<Option<BTreeMap<String, String>>, ApiError>;
+
+    /// Returns the paths that a commit changes of another one that is before it. GitHub tells of no more than 300 files.
+    async fn compare(
+        &self,
+        repository: RepositoryId,
+        base: &CommitSha,
+        head: &CommitSha,
+    ) -> Result<ChangedPaths, ApiError>;
+
+    /// Returns the merge groups that there are.
+    async fn merge_groups(&self, repository: RepositoryId) -> Result<Vec<MergeGroup>, ApiError>;
 
     /// Returns the account that has a login now; `None` where nobody has it.
     async fn account(&self, login: &str) -> Result<Option<Account>, ApiError>;

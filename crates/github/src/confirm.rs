@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, mpsc};
 use crate::{
     api::{ApiError, ApiRetry, GitHub, RepositoryId},
     entitlement::{Entitlement, EntitlementError},
-    payload::{PullRequestInfo, PullRequestState},
+    payload::{MergeGroup, PullRequestInfo, PullRequestState},
 };
 
 /// How many pull requests may wait to be looked at. Each poll looks at all of them anyway.
@@ -50,6 +50,8 @@ pub fn looks() -> (mpsc::Sender<PullRequestNumber>, mpsc::Receiver<PullRequestNu
 enum Difference {
     #[error("it is closed")]
     Closed,
+    #[error("there is no such merge group any more")]
+    Gone,
     #[error("it has another head")]
     Head,
     #[error("it has another base")]
@@ -81,29 +83,27 @@ impl ConfirmedStarts {
 
     async fn confirm(&self, start: &StartAction) -> Result<(), CallError> {
         let subject = &start.request.subject;
-        let (Repository::GitHub(id), Some(number)) = (&subject.repository, subject.pull_request) else {
+        let Repository::GitHub(id) = &subject.repository else {
             return Ok(());
         };
         let repository = RepositoryId(*id);
-        match self.compare(repository, number, start).await {
+        match self.compare(repository, start).await {
             Ok(()) => Ok(()),
             Err(Unconfirmed::Differs(difference)) => {
                 // Where there is no room, whoever looks has much to look at already, and a poll comes by.
-                let _ = self.changed.try_send((repository, number));
+                let place = subject.pull_request.map(|number| (repository, number));
+                place.map(|place| self.changed.try_send(place));
                 Err(changed(start, difference))
             }
             Err(Unconfirmed::NotTold(error)) => Err(not_told(start, &error)),
         }
     }
 
-    async fn compare(
-        &self,
-        repository: RepositoryId,
-        number: u64,
-        start: &StartAction,
-    ) -> Result<(), Unconfirmed> {
-        let info = self.github.pull_request(repository, number).await?;
-        same_content(&info, start)?;
+    async fn compare(&self, repository: RepositoryId, start: &StartAction) -> Result<(), Unconfirmed> {
+        match start.request.subject.pull_request {
+            Some(number) => same_content(&self.github.pull_request(repository, number).await?, start)?,
+            None => same_group(&self.github.merge_groups(repository).await?, start)?,
+        }
         // People of this machine are entitled by its admin, of whom GitHub knows nothing.
         match start.head.by() {
             Actor::Local(_) => Ok(()),
@@ -135,6 +135,15 @@ fn same_content(info: &PullRequestInfo, start: &StartAction) -> Result<(), Uncon
         return Ok(());
     };
     Err(Unconfirmed::Differs(difference))
+}
+
+/// Looks for the merge group whose commit is to start.
+fn same_group(groups: &[MergeGroup], start: &StartAction) -> Result<(), Unconfirmed> {
+    let is_of_it = |group: &MergeGroup| group.head_sha.to_head() == *start.head.head();
+    match groups.iter().any(is_of_it) {
+        true => Ok(()),
+        false => Err(Unconfirmed::Differs(Difference::Gone)),
+    }
 }
 
 fn changed(start: &StartAction, difference: Difference) -> CallError {

@@ -9,6 +9,7 @@ mod conclude;
 mod deliveries;
 mod error;
 mod handled;
+mod merge_groups;
 mod requests;
 mod wishes;
 
@@ -31,8 +32,8 @@ use crate::{
     api::{ChangedPaths, GitHub, RepositoryId},
     entitlement::Entitlement,
     observed::{Observation, Observed},
-    payload::{CommitSha, PullRequestInfo},
-    plan::{HeadBlueprints, Plan, Planned},
+    payload::{CommitSha, PullRequestInfo, RepositoryInfo},
+    plan::{HeadBlueprint, HeadBlueprints, Plan, Planned},
     sticky::StickyComments,
 };
 
@@ -68,6 +69,8 @@ pub struct Intake {
     entitlements: BTreeMap<RepositoryId, Entitlement>,
     /// What runs were asked for, by pull request.
     asked_for: BTreeMap<(RepositoryId, u64), Wanted>,
+    /// The merge groups whose checks were answered.
+    groups: BTreeSet<(RepositoryId, CommitSha)>,
     /// The comments that were heard, so that a poll hears none twice.
     heard: BTreeSet<(RepositoryId, u64)>,
 }
@@ -90,6 +93,7 @@ impl Intake {
             observed: Observed::default(),
             entitlements: BTreeMap::new(),
             asked_for: BTreeMap::new(),
+            groups: BTreeSet::new(),
             heard: BTreeSet::new(),
         }
     }
@@ -113,7 +117,7 @@ impl Intake {
             self.take_in(repository, info).await?;
             self.ask_for_runs(repository, number).await?;
         }
-        Ok(())
+        self.sweep_groups(repository).await
     }
 
     /// Looks at a pull request, and asks for the runs that it needs. It may be repeated.
@@ -184,7 +188,10 @@ impl Intake {
         for request in std::mem::take(&mut plan.runs) {
             self.ask_for(request).await?;
         }
-        self.conclude(repository, number, &plan).await?;
+        if let Some(Observation { info, .. }) = self.observed.get(repository, number) {
+            self.conclude(repository, &info.head.sha, &info.base.name, &plan)
+                .await?;
+        }
         self.asked_for
             .extend(wanted.map(|wanted| ((repository, number), wanted)));
         Ok(())
@@ -216,21 +223,35 @@ impl Intake {
             return Ok(Plan::default());
         };
         let of = self.ports.github.repository(repository).await?;
-        let blueprints = match self.ports.blueprints.at(&of, &info.head.sha).await {
-            Err(CallError { diagnostic, retry }) if retry == Retry::Never => {
-                return Ok(Plan::unreadable(*diagnostic));
-            }
-            other => other?,
+        let blueprints = match self.blueprints(&of, &info.head.sha).await? {
+            Ok(blueprints) => blueprints,
+            Err(unreadable) => return Ok(unreadable),
         };
         let planned = Planned {
             repository,
-            info,
+            pull_request: Some(number),
+            head: &info.head.sha,
+            author: info.author(),
             base,
             changed,
             policy: self.entitlements[&repository].policy(),
             queue: &self.settings.queue,
         };
         Ok(planned.plan(blueprints))
+    }
+
+    /// Returns the blueprints at a commit; where none can be read, a plan that says so.
+    async fn blueprints(
+        &self,
+        of: &RepositoryInfo,
+        head: &CommitSha,
+    ) -> Result<Result<Vec<HeadBlueprint>, Plan>, IntakeError> {
+        match self.ports.blueprints.at(of, head).await {
+            Err(CallError { diagnostic, retry }) if retry == Retry::Never => {
+                Ok(Err(Plan::unreadable(*diagnostic)))
+            }
+            other => Ok(Ok(other?)),
+        }
     }
 
     /// Asks for a run, once for the same content. Where that was superseded and is the head again, it is tried again.

@@ -1,4 +1,4 @@
-//! Which runs a pull request needs: those of the blueprints that it concerns.
+//! Which runs a pull request or merge group needs: those of the blueprints that it concerns.
 //!
 //! A blueprint is concerned where a changed path is one of its triggers; without triggers, where it lies in the blueprint's folder.
 //! What a blueprint asks for is read at the head and held to the policy of the default branch.
@@ -6,8 +6,8 @@
 use async_trait::async_trait;
 use blueproof_core::{
     domain::{
-        BaseRef, BlueprintName, Job, Priority, ProfileName, QueueName, RequestKey, Retries, RunRequest,
-        Subject,
+        Actor, BaseRef, BlueprintName, Job, Priority, ProfileName, QueueName, RequestKey, Retries,
+        RunRequest, Subject,
     },
     ports::CallError,
 };
@@ -17,7 +17,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use crate::{
     api::{ChangedPaths, RepositoryId},
     key,
-    payload::{CommitSha, PullRequestInfo, RepositoryInfo},
+    payload::{CommitSha, RepositoryInfo},
     policy::Policy,
 };
 
@@ -63,6 +63,8 @@ pub struct Plan {
     pub runs: Vec<RunRequest>,
     /// The blueprints that it does not concern.
     pub unconcerned: Vec<PlannedBlueprint>,
+    /// The blueprints that are not run, because the policy says so.
+    pub untested: Vec<PlannedBlueprint>,
     /// What cannot be run as it is written.
     pub refused: Vec<Refused>,
 }
@@ -74,6 +76,16 @@ pub struct PlannedBlueprint {
     pub name: BlueprintName,
     /// The profile; `None` is the blueprint as it stands.
     pub profile: Option<ProfileName>,
+}
+
+impl PlannedBlueprint {
+    /// Returns the one that a run tests.
+    pub fn of(subject: &Subject) -> Self {
+        Self {
+            name: subject.blueprint.clone(),
+            profile: subject.profile.clone(),
+        }
+    }
 }
 
 /// What cannot be run as it is written.
@@ -98,14 +110,18 @@ impl Plan {
     }
 }
 
-/// A pull request whose runs are planned.
+/// A pull request or merge group whose runs are planned.
 #[derive(Debug)]
 pub struct Planned<'a> {
     /// Its repository.
     pub repository: RepositoryId,
-    /// How it stands.
-    pub info: &'a PullRequestInfo,
-    /// Its base, as a branch of git's.
+    /// The number of the pull request; a merge group has none.
+    pub pull_request: Option<u64>,
+    /// The commit that is tested.
+    pub head: &'a CommitSha,
+    /// Who wrote it, as far as that is one person.
+    pub author: Actor,
+    /// The branch that it is to be merged into.
     pub base: BaseRef,
     /// What it changes.
     pub changed: &'a ChangedPaths,
@@ -174,20 +190,19 @@ impl Planned<'_> {
     }
 
     fn request(&self, blueprint: &BlueprintName, variant: HeadVariant) -> RunRequest {
-        let author = self.info.author();
         RunRequest {
             key: self.key(blueprint, variant.profile.as_ref()),
             subject: Subject {
                 repository: self.repository.to_repository(),
-                pull_request: Some(self.info.number),
-                head: self.info.head.sha.to_head(),
+                pull_request: self.pull_request,
+                head: self.head.to_head(),
                 base: Some(self.base.clone()),
                 blueprint: blueprint.clone(),
                 profile: variant.profile,
             },
             revision: None,
-            requested_by: author.clone(),
-            author: Some(author),
+            requested_by: self.author.clone(),
+            author: self.pull_request.map(|_| self.author.clone()),
             asked_from: None,
             queue: self.queue.clone(),
             priority: Priority::default(),
@@ -198,9 +213,12 @@ impl Planned<'_> {
 
     /// Returns the key of a run: the same for the same content, whenever it is looked at.
     fn key(&self, blueprint: &BlueprintName, profile: Option<&ProfileName>) -> RequestKey {
-        let (repository, number) = (self.repository.0.to_string(), self.info.number.to_string());
+        let repository = self.repository.0.to_string();
+        let number = self
+            .pull_request
+            .map_or_else(|| "merge-group".to_owned(), |number| number.to_string());
         let profile = profile.map_or("", ProfileName::as_str);
-        let head = self.info.head.sha.as_str();
+        let head = self.head.as_str();
         key::of([
             &repository,
             &number,
@@ -216,6 +234,11 @@ impl HeadBlueprint {
     /// Returns whether something that changed asks for a run. Where not everything is known that changed, it may.
     pub fn is_concerned_by(&self, changed: &ChangedPaths) -> bool {
         changed.is_cut_off || changed.paths.iter().any(|path| self.is_triggered_by(path))
+    }
+
+    /// Returns whether a file is of what its runs test: it lies in its folder, or triggers them.
+    pub fn is_made_of(&self, path: &str) -> bool {
+        self.within(path).is_some() || self.is_triggered_by(path)
     }
 
     fn is_triggered_by(&self, path: &str) -> bool {

@@ -42,6 +42,8 @@ pub struct Policy {
     pub approval: ApprovalRules,
     /// How much of the GPUs runs may have.
     pub budgets: Budgets,
+    /// What becomes of a merge group whose content no run has passed with.
+    pub merge_queue: MergeQueueRule,
     blueprints: GlobSet,
 }
 
@@ -84,6 +86,8 @@ record! {
         approval: ApprovalRules,
         /// How much of the GPUs runs of pull requests may have.
         budgets: Budgets,
+        /// What becomes of a merge group whose content no run has passed with. Default: run.
+        merge_queue: MergeQueueRule = MergeQueueRule::Run,
     }
 }
 
@@ -111,6 +115,16 @@ record! {
         expires_after: ApprovalSpan = ApprovalSpan(SignedDuration::from_hours(24)),
         /// A label that approves the head that a pull request has when it is put on. Default: no label does.
         label: Option<String>,
+    }
+}
+
+choice! {
+    /// What becomes of a merge group whose content no run has passed with.
+    pub enum MergeQueueRule {
+        /// It is run, once that commit is approved.
+        Run = "run",
+        /// It is not tested, and its checks are neutral.
+        Neutral = "neutral",
     }
 }
 
@@ -161,6 +175,7 @@ impl Policy {
             runs: spec.runs,
             approval: spec.approval,
             budgets: spec.budgets,
+            merge_queue: spec.merge_queue,
         })
     }
 
@@ -184,6 +199,7 @@ impl Default for Policy {
             runs: Runs::absent().expect("every key has a default"),
             approval: ApprovalRules::absent().expect("every key has a default"),
             budgets: Budgets::absent().expect("every key has a default"),
+            merge_queue: MergeQueueRule::Run,
         }
     }
 }

@@ -303,10 +303,9 @@ impl From<ApiError> for NotShown {
     }
 }
 
-/// Returns the commit that a run of a pull request of GitHub's is shown at.
+/// Returns the commit that a run of GitHub's is shown at, be it of a pull request or of a merge group.
 fn head_of(status: &RunStatus) -> Option<CheckHead> {
     let subject = &status.view.subject;
-    subject.pull_request?;
     match (&subject.repository, &subject.head) {
         (Repository::GitHub(id), Head::Commit(commit)) => Some((RepositoryId(*id), commit.parse().ok()?)),
         (Repository::GitHub(_) | Repository::Local(_), Head::Commit(_) | Head::Snapshot(_)) => None,

@@ -5,6 +5,7 @@
 
 mod http;
 mod limits;
+mod merge_groups;
 mod payloads;
 mod port;
 #[cfg(test)]
@@ -24,8 +25,8 @@ use crate::{
         RepositoryId,
     },
     payload::{
-        Account, AccountKind, App, Branch, CheckRun, CheckRunAction, Comment, CommitSha, PullRequestInfo,
-        PullRequestState, RepositoryInfo,
+        Account, AccountKind, App, Branch, CheckRun, CheckRunAction, Comment, CommitSha, MergeGroup,
+        PullRequestInfo, PullRequestState, RepositoryInfo,
     },
     webhook::EventName,
 };
@@ -82,6 +83,7 @@ struct FakeRepository {
     collaborators: Vec<Collaborator>,
     comments: BTreeMap<u64, FakeComment>,
     check_runs: BTreeMap<CheckRunId, StoredCheckRun>,
+    merge_groups: Vec<MergeGroup>,
 }
 
 #[derive(Debug)]
@@ -190,6 +192,7 @@ impl FakeGitHub {
             collaborators: Vec::new(),
             comments: BTreeMap::new(),
             check_runs: BTreeMap::new(),
+            merge_groups: Vec::new(),
         };
         let mut state = self.lock();
         // Whoever takes a name that was given up takes the redirection away.

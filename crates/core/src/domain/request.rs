@@ -292,9 +292,10 @@ impl fmt::Display for Actor {
 
 impl Subject {
     /// Returns whether its content is a stranger's: whoever opened its pull request wrote it, and to approve a commit is not to
-    /// vouch for all that it might do. A folder of this machine, and what a repository has merged, are no stranger's.
+    /// vouch for all that it might do. That holds for what is only to be merged, too. A folder of this machine, and what a repository
+    /// has merged, are no stranger's.
     pub fn is_of_stranger(&self) -> bool {
-        self.pull_request.is_some()
+        self.pull_request.is_some() || self.base.is_some()
     }
 
     /// Returns the pull request, where it is of one.

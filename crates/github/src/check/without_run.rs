@@ -1,6 +1,6 @@
 //! Check runs of what is not run: they are concluded at once, so that a branch can require the check of any blueprint.
 
-use blueproof_core::hex::hex;
+use blueproof_core::{domain::Subject, hex::hex, view::RunView};
 use blueproof_diagnostic::{Diagnostic, SourceLocation};
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -27,27 +27,65 @@ pub fn without_run(plan: &Plan, is_required: impl Fn(&str) -> bool, at: Timestam
         .iter()
         .map(|blueprint| unconcerned(blueprint, at));
     let unconcerned = unconcerned.filter(|check| is_required(&check.name));
+    let untested = plan.untested.iter().map(|blueprint| untested(blueprint, at));
     let refused = plan.refused.iter().map(|refused| refuse(refused, at));
-    unconcerned.chain(refused).collect()
+    unconcerned.chain(untested).chain(refused).collect()
+}
+
+/// Returns the check run that shows a run which has passed with the same content at another commit.
+pub fn passed_with_same_content(passed: &RunView, at: Timestamp) -> CheckOutput {
+    let Subject {
+        blueprint,
+        profile,
+        head,
+        ..
+    } = &passed.subject;
+    let told = format!(
+        "{} has passed with the same content, at commit {head}: every file that this blueprint is made of is the same there.",
+        passed.id
+    );
+    CheckOutput {
+        name: name_of(blueprint, profile.as_ref()),
+        external_id: format!("{NO_RUN}same:{}", passed.id),
+        title: format!("Passed as {} with the same content", passed.id),
+        summary: told,
+        ..concluded(CheckConclusion::Success, at)
+    }
+}
+
+/// Returns a check run that is concluded so, and says nothing yet.
+fn concluded(conclusion: CheckConclusion, at: Timestamp) -> CheckOutput {
+    CheckOutput {
+        name: String::new(),
+        external_id: String::new(),
+        details_url: None,
+        state: CheckRunState::Completed { conclusion, at },
+        started_at: None,
+        title: String::new(),
+        summary: String::new(),
+        text: String::new(),
+        annotations: Vec::new(),
+        actions: Vec::new(),
+    }
+}
+
+fn untested(blueprint: &PlannedBlueprint, at: Timestamp) -> CheckOutput {
+    CheckOutput {
+        name: name_of(&blueprint.name, blueprint.profile.as_ref()),
+        external_id: format!("{NO_RUN}untested"),
+        title: "Not tested in the merge queue".into(),
+        summary: "No run has passed with this content, and the policy of the default branch has `mergeQueue: neutral`.".into(),
+        ..concluded(CheckConclusion::Neutral, at)
+    }
 }
 
 fn unconcerned(blueprint: &PlannedBlueprint, at: Timestamp) -> CheckOutput {
     CheckOutput {
         name: name_of(&blueprint.name, blueprint.profile.as_ref()),
         external_id: format!("{NO_RUN}unconcerned"),
-        details_url: None,
-        state: CheckRunState::Completed {
-            conclusion: CheckConclusion::Neutral,
-            at,
-        },
-        started_at: None,
-        title: "Not concerned by this pull request".into(),
-        summary: "Nothing that this pull request changes is in the blueprint's folder, or one of its `spec.triggers.paths`. \
-                  It is not run."
-            .into(),
-        text: String::new(),
-        annotations: Vec::new(),
-        actions: Vec::new(),
+        title: "Not concerned".into(),
+        summary: "Nothing that is changed is in the blueprint's folder, or one of its `spec.triggers.paths`. It is not run.".into(),
+        ..concluded(CheckConclusion::Neutral, at)
     }
 }
 
@@ -66,17 +104,10 @@ fn refuse(refused: &Refused, at: Timestamp) -> CheckOutput {
     CheckOutput {
         name,
         external_id: format!("{NO_RUN}refused:{}", digest(&refused.problems)),
-        details_url: None,
-        state: CheckRunState::Completed {
-            conclusion: CheckConclusion::Failure,
-            at,
-        },
-        started_at: None,
         title: markdown::plain(&format!("Cannot be run: {first}"), CheckOutput::TITLE_AT_MOST),
         summary: summary.finish(),
-        text: String::new(),
         annotations: annotations.take(CheckOutput::ANNOTATIONS_AT_MOST).collect(),
-        actions: Vec::new(),
+        ..concluded(CheckConclusion::Failure, at)
     }
 }
 

@@ -91,7 +91,7 @@ impl Intake {
         for request in named {
             self.ask_for(request).await?;
         }
-        let command = self.approval(repository, asked, target);
+        let command = self.approval(repository, &asked.key, &asked.by, target);
         self.submit(command).await?;
         Ok(Ok(()))
     }
@@ -145,16 +145,22 @@ impl Intake {
         asked.head_problem(known)
     }
 
-    fn approval(&self, repository: RepositoryId, asked: &ApprovalRequest, target: ApprovalTarget) -> Command {
+    pub(super) fn approval(
+        &self,
+        repository: RepositoryId,
+        key: &RequestKey,
+        by: &Account,
+        target: ApprovalTarget,
+    ) -> Command {
         let now = self.ports.clock.now();
         let policy = self.entitlements[&repository].policy();
         let expires_at = now.saturating_add(policy.approval.expires_after.0);
         Command::Approve {
-            key: asked.key.clone(),
+            key: key.clone(),
             approval: Box::new(Approval {
                 at: Some(now),
                 expires_at: Some(expires_at.expect("a time span")),
-                ..Approval::new(target, policy.digest.clone(), asked.by.to_actor())
+                ..Approval::new(target, policy.digest.clone(), by.to_actor())
             }),
         }
     }
@@ -184,7 +190,7 @@ impl ApprovalRequest {
 }
 
 /// Returns what is approved by approving these runs and nothing else: their blueprints, profiles and jobs. `None` where there are none.
-fn target(runs: &[RunRequest]) -> Option<ApprovalTarget> {
+pub(super) fn target(runs: &[RunRequest]) -> Option<ApprovalTarget> {
     let subject = &runs.first()?.subject;
     let subjects = || runs.iter().map(|run| &run.subject);
     Some(ApprovalTarget {

@@ -1,40 +1,49 @@
-//! The check runs of what a pull request needs no run for.
+//! The check runs of what a pull request or merge group needs no run for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Intake, IntakeError};
 use crate::{
-    api::{ExistingCheckRun, RepositoryId},
+    api::{CheckOutput, ExistingCheckRun, RepositoryId},
     check,
+    payload::CommitSha,
     plan::Plan,
 };
 
 impl Intake {
-    /// Concludes the check runs of what a plan has no run for, where the newest of the name says something else. Only an App has any.
+    /// Concludes the check runs of what a plan has no run for at a commit, where the newest of the name says something else. Only an App
+    /// has any.
     ///
     /// GitHub shows the newest check run of a name: one that was concluded earlier is not changed, but followed by another.
     pub(super) async fn conclude(
         &self,
         repository: RepositoryId,
-        number: u64,
+        head: &CommitSha,
+        base: &str,
         plan: &Plan,
     ) -> Result<(), IntakeError> {
-        let has_none = plan.unconcerned.is_empty() && plan.refused.is_empty();
-        let Some(known) = self.observed.get(repository, number).filter(|_| !has_none) else {
-            return Ok(());
-        };
         if self.settings.app.is_none() {
             return Ok(());
         }
-        let (github, head) = (&self.ports.github, &known.info.head.sha);
         let required = match plan.unconcerned.is_empty() {
             true => BTreeSet::new(),
-            false => github.required_checks(repository, &known.info.base.name).await?,
+            false => self.ports.github.required_checks(repository, base).await?,
         };
         let checks = check::without_run(plan, |name| required.contains(name), self.ports.clock.now());
+        self.show(repository, head, checks).await
+    }
+
+    /// Shows check runs at a commit that are not shown there yet.
+    pub(super) async fn show(
+        &self,
+        repository: RepositoryId,
+        head: &CommitSha,
+        checks: Vec<CheckOutput>,
+    ) -> Result<(), IntakeError> {
         if checks.is_empty() {
             return Ok(());
         }
+        let github = &self.ports.github;
         let newest = newest(github.check_runs(repository, head).await?);
         for check in checks {
             if newest.get(&check.name) != Some(&check.external_id) {

@@ -7,15 +7,15 @@ use blueproof_core::{
 
 use super::{
     ApprovalRequest, Handled, Ignored, Intake, IntakeError, Pushes, approve::PushPending, comments::Said,
-    wishes::Wish,
+    merge_groups::GroupWish, wishes::Wish,
 };
 use crate::{
     answer::{Answer, ApprovalProblem},
     api::{CheckAction, RepositoryId},
     key,
     payload::{
-        CheckRunAction, CheckRunEvent, CommentAction, IssueCommentEvent, Payload, PullRequestAction,
-        PullRequestEvent, RepositoryInfo,
+        CheckRunAction, CheckRunEvent, CommentAction, IssueCommentEvent, MergeGroupAction, MergeGroupEvent,
+        Payload, PullRequestAction, PullRequestEvent, RepositoryInfo,
     },
     webhook::DeliveryId,
 };
@@ -42,8 +42,8 @@ impl Intake {
                 Ok(Handled::Looked)
             }
             Payload::Push(_) => Ok(Handled::Ignored(Ignored::Action)),
+            Payload::MergeGroup(event) => self.on_merge_group(event).await,
             Payload::CheckSuite(_)
-            | Payload::MergeGroup(_)
             | Payload::WorkflowJob(_)
             | Payload::Installation(_)
             | Payload::InstallationRepositories(_)
@@ -103,6 +103,16 @@ impl Intake {
         let answers = vec![approved.map_err(Answer::from)];
         self.tell(repository, info.number, &answers).await?;
         Ok(Handled::Answered(answers))
+    }
+
+    async fn on_merge_group(&mut self, event: &MergeGroupEvent) -> Result<Handled, IntakeError> {
+        let (repository, group) = (id(&event.repository), &event.merge_group);
+        match event.action {
+            MergeGroupAction::ChecksRequested => self.answer_group(repository, group).await?,
+            MergeGroupAction::Destroyed => self.end_group(repository, &group.head_sha).await?,
+            MergeGroupAction::Other(_) => return Ok(Handled::Ignored(Ignored::Action)),
+        }
+        Ok(Handled::Looked)
     }
 
     async fn on_comment(
@@ -165,7 +175,13 @@ impl Intake {
     ) -> Result<Result<(), Answer>, IntakeError> {
         let repository = id(&event.repository);
         let Some(number) = view.subject.pull_request else {
-            return Ok(Err(Answer::NoRun));
+            let wish = GroupWish {
+                repository,
+                view,
+                by: &event.sender,
+                key: key::of(["button", via.as_str()]),
+            };
+            return self.on_group_button(&wish, action).await;
         };
         self.look_at_head(repository, number).await?;
         self.know_who_may(repository).await?;

@@ -61,6 +61,15 @@ pub struct MergeGroup {
     pub base_ref: String,
 }
 
+impl MergeGroup {
+    /// Returns the name of the branch that it would be merged into.
+    pub fn branch(&self) -> &str {
+        self.base_ref
+            .strip_prefix("refs/heads/")
+            .unwrap_or(&self.base_ref)
+    }
+}
+
 /// The event `workflow_job`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WorkflowJobEvent {

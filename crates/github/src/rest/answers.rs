@@ -87,6 +87,22 @@ pub(super) struct TreeEntry {
     pub(super) path: String,
     #[serde(rename = "type")]
     pub(super) kind: String,
+    #[serde(default)]
+    pub(super) sha: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Comparison {
+    #[serde(default)]
+    pub(super) files: Vec<ChangedFile>,
+}
+
+/// A branch by its whole name.
+#[derive(Deserialize)]
+pub(super) struct Reference {
+    #[serde(rename = "ref")]
+    pub(super) name: String,
+    pub(super) object: Commit,
 }
 
 #[derive(Deserialize)]

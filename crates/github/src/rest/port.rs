@@ -1,6 +1,6 @@
 //! The port's calls as requests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -9,7 +9,8 @@ use serde_json::json;
 use super::{
     RestGitHub,
     answers::{
-        Branch, BranchRule, ChangedFile, CheckRunAnswer, CheckRuns, CollaboratorAnswer, CommentAnswer, Tree,
+        Branch, BranchRule, ChangedFile, CheckRunAnswer, CheckRuns, CollaboratorAnswer, CommentAnswer,
+        Comparison, Reference, Tree,
     },
     checks::CheckBody,
     request::{Call, file_path, part},
@@ -19,17 +20,44 @@ use crate::{
         ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, ExistingCheckRun, GitHub,
         IssueComment, Reaction, RepositoryId,
     },
-    payload::{Account, Comment, CommitSha, PullRequestInfo, RepositoryInfo},
+    payload::{Account, Comment, CommitSha, MergeGroup, PullRequestInfo, RepositoryInfo},
 };
 
 /// The most files of a pull request that GitHub tells of.
 const MOST_FILES: usize = 3000;
+/// The most files of a comparison that GitHub tells of.
+const MOST_FILES_COMPARED: usize = 300;
+/// What the branches of merge groups begin with.
+const MERGE_QUEUE: &str = "heads/gh-readonly-queue/";
 
 impl RestGitHub {
     /// Returns the path of something below a repository.
     fn below(&self, id: RepositoryId, rest: &str) -> Result<String, ApiError> {
         Ok(format!("{}/{rest}", self.path(id)?))
     }
+}
+
+fn changed_paths(files: Vec<ChangedFile>, is_cut_off: bool) -> ChangedPaths {
+    let both = |file: ChangedFile| [Some(file.filename), file.previous_filename];
+    let paths = files.into_iter().flat_map(both).flatten();
+    ChangedPaths {
+        paths: paths.collect(),
+        is_cut_off,
+    }
+}
+
+/// Returns the merge group whose branch this is: `gh-readonly-queue/BRANCH/pr-NUMBER-COMMIT`, where the commit is that of the branch
+/// before. `None` where it is called otherwise.
+fn merge_group(reference: Reference) -> Option<MergeGroup> {
+    let rest = reference.name.strip_prefix("refs/")?.strip_prefix(MERGE_QUEUE)?;
+    let (branch, place) = rest.rsplit_once('/')?;
+    let (_, base) = place.strip_prefix("pr-")?.split_once('-')?;
+    Some(MergeGroup {
+        head_sha: reference.object.sha,
+        base_sha: base.parse().ok()?,
+        base_ref: format!("refs/heads/{branch}"),
+        head_ref: reference.name,
+    })
 }
 
 /// Checks that what was read is of the repository that was meant: once one is renamed, its name can become another's.
@@ -79,12 +107,7 @@ impl GitHub for RestGitHub {
         let doing = format!("list the files of pull request {number}");
         let files: Vec<ChangedFile> = self.pages(call, &doing, |page: Vec<_>| page).await?;
         let is_cut_off = files.len() >= MOST_FILES;
-        let both = |file: ChangedFile| [Some(file.filename), file.previous_filename];
-        let paths = files.into_iter().flat_map(both).flatten();
-        Ok(ChangedPaths {
-            paths: paths.collect(),
-            is_cut_off,
-        })
+        Ok(changed_paths(files, is_cut_off))
     }
 
     async fn comments_since(
@@ -134,16 +157,48 @@ impl GitHub for RestGitHub {
         name: &str,
         at: &CommitSha,
     ) -> Result<Vec<String>, ApiError> {
-        let call = Call::get(self.below(id, &format!("git/trees/{at}?recursive=1"))?);
-        let tree: Tree = self.get(&call, "list the files of a commit").await?;
-        if tree.truncated {
+        let Some(blobs) = self.blobs(id, at).await? else {
             return Err(ApiError::never(
                 "list the files of a commit: there are more than GitHub lists",
             ));
-        }
+        };
+        let paths = blobs.into_keys();
+        Ok(paths
+            .filter(|path| path.rsplit('/').next() == Some(name))
+            .collect())
+    }
+
+    async fn blobs(
+        &self,
+        id: RepositoryId,
+        at: &CommitSha,
+    ) -> Result<Option<BTreeMap<String, String>>, ApiError> {
+        let call = Call::get(self.below(id, &format!("git/trees/{at}?recursive=1"))?);
+        let tree: Tree = self.get(&call, "list the files of a commit").await?;
         let files = tree.tree.into_iter().filter(|entry| entry.kind == "blob");
-        let named = files.filter(|file| file.path.rsplit('/').next() == Some(name));
-        Ok(named.map(|file| file.path).collect())
+        let named = files.map(|file| (file.path, file.sha)).collect();
+        Ok((!tree.truncated).then_some(named))
+    }
+
+    async fn compare(
+        &self,
+        id: RepositoryId,
+        base: &CommitSha,
+        head: &CommitSha,
+    ) -> Result<ChangedPaths, ApiError> {
+        // Files stand on the first page alone; the others have further commits.
+        let call = Call::get(self.below(id, &format!("compare/{base}...{head}?per_page=1"))?);
+        let compared: Comparison = self.get(&call, "compare two commits").await?;
+        let is_cut_off = compared.files.len() >= MOST_FILES_COMPARED;
+        Ok(changed_paths(compared.files, is_cut_off))
+    }
+
+    async fn merge_groups(&self, id: RepositoryId) -> Result<Vec<MergeGroup>, ApiError> {
+        let call = Call::get(self.below(id, &format!("git/matching-refs/{MERGE_QUEUE}?per_page=100"))?);
+        let refs: Vec<Reference> = self
+            .pages(call, "list the merge groups", |page: Vec<_>| page)
+            .await?;
+        Ok(refs.into_iter().filter_map(merge_group).collect())
     }
 
     async fn account(&self, login: &str) -> Result<Option<Account>, ApiError> {

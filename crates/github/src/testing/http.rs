@@ -234,7 +234,31 @@ async fn read(
             Some(text) => Body::Text(text),
             None => return Ok(None),
         },
-        ["git", "trees", sha] => tree(github, id, &sha.parse().unwrap_or_else(|_| no_commit())),
+        ["git", "trees", sha] => {
+            let blobs = github
+                .blobs(id, &sha.parse().unwrap_or_else(|_| no_commit()))
+                .await?;
+            let entries = blobs.into_iter().flatten();
+            let entries = entries.map(|(path, blob)| json!({ "path": path, "type": "blob", "sha": blob }));
+            Body::Json(json!({ "sha": sha, "tree": entries.collect::<Vec<_>>(), "truncated": false }))
+        }
+        ["git", "matching-refs", "heads", "gh-readonly-queue", ..] => {
+            let groups = github.merge_groups(id).await?;
+            let refs = groups
+                .iter()
+                .map(|group| json!({ "ref": group.head_ref, "object": { "type": "commit", "sha": group.head_sha } }));
+            Body::List(None, refs.collect())
+        }
+        ["compare", both] => {
+            let (base, head) = both.split_once("...").unwrap_or((both, ""));
+            let commit = |sha: &str| sha.parse().unwrap_or_else(|_| no_commit());
+            let changed = github.compare(id, &commit(base), &commit(head)).await?;
+            let files = changed
+                .paths
+                .iter()
+                .map(|path| json!({ "filename": path, "status": "modified" }));
+            Body::Json(json!({ "files": files.collect::<Vec<_>>() }))
+        }
         ["collaborators"] => {
             let all = github.collaborators(id).await?;
             let told = all.iter().map(|one| {
@@ -261,16 +285,6 @@ async fn read(
         _ => return Ok(None),
     };
     Ok(Some((200, body)))
-}
-
-fn tree(github: &FakeGitHub, id: RepositoryId, commit: &CommitSha) -> Body {
-    let mut state = github.lock();
-    let files = state.repository(id).files.get(commit);
-    let paths = files.into_iter().flat_map(|files| files.keys());
-    let entries: Vec<Value> = paths
-        .map(|path| json!({ "path": path, "type": "blob" }))
-        .collect();
-    Body::Json(json!({ "sha": commit, "tree": entries, "truncated": false }))
 }
 
 async fn comments_since(github: &FakeGitHub, id: RepositoryId, request: &Request) -> Result<Body, ApiError> {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::payload::{
-    Account, CheckRun, CheckRunAction, Comment, CommitSha, PullRequestInfo, RepositoryInfo,
+    Account, CheckRun, CheckRunAction, Comment, CommitSha, MergeGroup, MergeGroupAction, PullRequestInfo,
+    RepositoryInfo,
 };
 
 pub(super) fn push(repository: &RepositoryInfo, commit: &CommitSha) -> Value {
@@ -73,6 +74,23 @@ pub(super) fn check_run(
         "requested_action": identifier.map(|identifier| json!({ "identifier": identifier })),
         "repository": of_repository(repository),
         "sender": of_account(by),
+    })
+}
+
+pub(super) fn merge_group(
+    repository: &RepositoryInfo,
+    group: &MergeGroup,
+    action: MergeGroupAction,
+) -> Value {
+    json!({
+        "action": String::from(action),
+        "merge_group": {
+            "head_sha": group.head_sha,
+            "head_ref": group.head_ref,
+            "base_sha": group.base_sha,
+            "base_ref": group.base_ref,
+        },
+        "repository": of_repository(repository),
     })
 }
 

@@ -1,9 +1,11 @@
 //! The fake as it is asked through the port.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use blueproof_core::hex::hex;
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 
 use super::{FakeFailure, FakeGitHub, State, StoredCheckRun, limits::judge};
 use crate::{
@@ -11,7 +13,9 @@ use crate::{
         ApiError, ApiRetry, ChangedPaths, CheckOutput, CheckRunId, Collaborator, ExistingCheckRun, GitHub,
         IssueComment, Reaction, RepositoryId,
     },
-    payload::{Account, App, Comment, CommitSha, PullRequestInfo, PullRequestState, RepositoryInfo},
+    payload::{
+        Account, App, Comment, CommitSha, MergeGroup, PullRequestInfo, PullRequestState, RepositoryInfo,
+    },
 };
 
 impl FakeGitHub {
@@ -64,6 +68,11 @@ fn refused(doing: &str, status: u16) -> ApiError {
         status: Some(status),
         ..ApiError::never(doing)
     }
+}
+
+/// Returns what names a content, as git's own names do.
+fn blob(text: &str) -> String {
+    hex(&Sha256::digest(text)[..20])
 }
 
 #[async_trait]
@@ -141,6 +150,42 @@ impl GitHub for FakeGitHub {
             let paths = state.repositories.get(&id)?.files.get(at)?.keys();
             let named = paths.filter(|path| path.rsplit('/').next() == Some(name));
             Some(named.cloned().collect())
+        })
+    }
+
+    async fn blobs(
+        &self,
+        id: RepositoryId,
+        at: &CommitSha,
+    ) -> Result<Option<BTreeMap<String, String>>, ApiError> {
+        self.answer("blobs", |state| {
+            let files = state.repositories.get(&id)?.files.get(at)?;
+            let named = files.iter().map(|(path, text)| (path.clone(), blob(text)));
+            Some(Some(named.collect()))
+        })
+    }
+
+    async fn compare(
+        &self,
+        id: RepositoryId,
+        base: &CommitSha,
+        head: &CommitSha,
+    ) -> Result<ChangedPaths, ApiError> {
+        self.answer("compare", |state| {
+            let files = &state.repositories.get(&id)?.files;
+            let (before, after) = (files.get(base)?, files.get(head)?);
+            let all = before.keys().chain(after.keys());
+            let changed = all.filter(|path| before.get(*path) != after.get(*path));
+            Some(ChangedPaths {
+                paths: changed.cloned().collect(),
+                is_cut_off: false,
+            })
+        })
+    }
+
+    async fn merge_groups(&self, id: RepositoryId) -> Result<Vec<MergeGroup>, ApiError> {
+        self.answer("merge_groups", |state| {
+            Some(state.repositories.get(&id)?.merge_groups.clone())
         })
     }
 

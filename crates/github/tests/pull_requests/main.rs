@@ -3,6 +3,7 @@
 mod attacks;
 mod conclude;
 mod deliveries;
+mod merge_groups;
 mod orders;
 mod starts;
 mod stories;
