@@ -151,20 +151,21 @@ pub fn check_id(view: &RunView) -> AttemptId {
         .attempt(u32::try_from(n_earlier).map_or(u32::MAX, |n| n.saturating_add(1)))
 }
 
-/// Returns the line at which a run failed, as far as its failure says so: where the place is a line of a notebook in the repository.
+/// Returns the line at which a run failed, as far as its failure says so: where it is a line of a notebook in the repository.
 pub fn failed_line(status: &RunStatus) -> Option<FileLine> {
-    let place = status.view.failure_asked_for()?.diagnostic.place.as_ref()?;
+    let cell = status.view.failure_asked_for()?.cell.as_ref()?;
+    let file = cell.file.as_ref()?;
     let folder = match &status.request.job.source {
         Source::Folder(_) => return None,
         Source::Git(git) => git.folder.to_str()?,
     };
-    let parts = folder.split('/').chain(place.file.split('/'));
-    let is_inside = !place.file.starts_with('/') && parts.clone().all(|part| part != "..");
-    let is_plain = markdown::line(&place.file) == place.file && place.file.ends_with(".ipynb");
+    let parts = folder.split('/').chain(file.split('/'));
+    let is_inside = !file.starts_with('/') && parts.clone().all(|part| part != "..");
+    let is_plain = markdown::line(file) == *file && file.ends_with(".ipynb");
     let inside: Vec<&str> = parts.filter(|part| !matches!(*part, "" | ".")).collect();
     (is_inside && is_plain).then_some(FileLine {
         path: inside.join("/"),
-        line: place.line?,
+        line: cell.file_line?,
     })
 }
 

@@ -136,11 +136,34 @@ impl Notebook {
             .and_then(|index| self.cells.get(index));
         if let Some(cell) = found {
             let index = line.max(1) as usize - 1;
-            place.line = cell.lines.get(index).or(cell.lines.last()).copied();
+            place.line = line_of(&cell.lines, line);
             place.source = cell.source.lines().nth(index).map(str::to_owned);
         }
         place
     }
+
+    /// Returns where the lines of its cells stand in the file, for whoever asks once it is gone.
+    pub fn lines(&self) -> FileLines {
+        FileLines(self.cells.iter().map(|cell| cell.lines.clone()).collect())
+    }
+}
+
+/// Where the lines of a notebook's cells stand in its file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileLines(Vec<Vec<u32>>);
+
+impl FileLines {
+    /// Returns the line of the file of a line of a cell, all counted from one.
+    pub fn line(&self, cell: u32, line: u32) -> Option<u32> {
+        let index = (cell as usize).checked_sub(1)?;
+        line_of(self.0.get(index)?, line)
+    }
+}
+
+/// Returns the line of the file of a line of a cell, or the last one of the cell where it has fewer.
+fn line_of(lines: &[u32], line: u32) -> Option<u32> {
+    let index = line.max(1) as usize - 1;
+    lines.get(index).or(lines.last()).copied()
 }
 
 impl Cell {

@@ -156,6 +156,8 @@ fn in_cell(facts: &Facts<'_>, class: FailureClass, diagnostic: Diagnostic, line:
             cell: facts.cell.position,
             line,
             source: source.map(|text| text.trim().to_owned()),
+            file: None,
+            file_line: None,
         }),
     }
 }

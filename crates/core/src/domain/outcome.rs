@@ -100,7 +100,7 @@ pub enum TimeLimit {
 }
 
 /// A line of a notebook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CellPlace {
@@ -112,6 +112,12 @@ pub struct CellPlace {
     /// The text of that line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// The notebook, relative to the folder of the job's source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line of that file, counted from one; where the line within the cell is not known, that on which the cell begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_line: Option<u32>,
 }
 
 /// What an attempt used.

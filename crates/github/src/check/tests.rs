@@ -118,6 +118,8 @@ fn failed(class: FailureClass, message: &str) -> Verdict {
             cell: 11,
             line: Some(2),
             source: Some("train()".into()),
+            file: Some("nano.ipynb".into()),
+            file_line: Some(31),
         }),
     }))
 }
@@ -285,7 +287,7 @@ fn a_failed_line_is_of_a_notebook_inside_the_repository() {
     let of = |file: &str| {
         let mut status = ended(Ending::Failed, failed(FailureClass::Notebook, "x"));
         let failure = status.view.failure.as_mut().expect("it failed");
-        failure.diagnostic.place.as_mut().expect("it has one").file = file.into();
+        failure.cell.as_mut().expect("it has one").file = Some(file.into());
         failed_line(&status).map(|line| line.path)
     };
     assert_eq!(of("nano.ipynb").as_deref(), Some("examples/nano/nano.ipynb"));

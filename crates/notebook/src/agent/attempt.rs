@@ -39,7 +39,8 @@ use crate::{
     analysis::reads::Reads,
     disk,
     executor::{Belonging, Executor, Finish, Notebook, Recorder, Stops, deadline},
-    files, ipynb,
+    files,
+    ipynb::{self, FileLines},
     journal::Journal,
     kernel::{Runtime, Variables},
     plan::Plan,
@@ -70,6 +71,8 @@ struct Attempt<'a> {
     identity: Option<Identity>,
     /// Which limits the notebook has met.
     limits_hit: LimitsHit,
+    /// Where the lines of its cells stand in the notebook's file.
+    lines: FileLines,
     begun: Instant,
     /// The executed notebook, once its cells have run.
     executed: Option<Notebook>,
@@ -136,6 +139,7 @@ pub(crate) fn carry_out(
             identity: Identity::choose(uuid::Uuid::new_v4().as_u128()),
             traces,
             limits_hit: LimitsHit::default(),
+            lines: FileLines::default(),
             begun: Instant::now(),
             executed: None,
             artifacts: Vec::new(),
@@ -303,6 +307,7 @@ impl Attempt<'_> {
         self.unread = asked::unread(&reads, &self.plan, &self.overridden);
         let folder = notebook_path.parent().unwrap_or(&notebook_path);
         let mut program = self.program(&read, prepared, secrets, folder)?;
+        self.lines = read.lines();
         let mut notebook = Notebook::new(read);
         notebook.inject(&self.plan.parameters);
         let root = self.checkout();

@@ -147,6 +147,7 @@ fn failed(mut report: Report, message: &str) -> Report {
             cell: 2,
             line: Some(1),
             source: Some(message.to_owned()),
+            ..CellPlace::default()
         }),
     }));
     report
@@ -174,6 +175,7 @@ fn the_page_says_what_failed_where_and_what_to_do_before_anything_else() {
             cell: 2,
             line: Some(3),
             source: Some("a / b".to_owned()),
+            ..CellPlace::default()
         });
         failure.diagnostic.hints = vec!["look at b".to_owned()];
     }

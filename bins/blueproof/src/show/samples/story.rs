@@ -141,6 +141,7 @@ fn failed() -> Outcome {
         cell: 11,
         line: Some(3),
         source: Some("    load_mnist()".into()),
+        ..CellPlace::default()
     };
     outcome(Verdict::Failed(Box::new(Failure {
         class: FailureClass::Notebook,

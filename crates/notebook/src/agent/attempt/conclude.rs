@@ -61,6 +61,10 @@ impl Attempt<'_> {
         if let Some(source) = source {
             *source = self.journal.redact(source);
         }
+        if let Some(cell) = failure.cell.as_mut() {
+            cell.file = self.plan.notebook.to_str().map(str::to_owned);
+            cell.file_line = self.lines.line(cell.cell, cell.line.unwrap_or(1));
+        }
         Judgement::Failed(Box::new(failure))
     }
 

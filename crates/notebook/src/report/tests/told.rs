@@ -14,6 +14,7 @@ fn failed_as(class: FailureClass, cell: Option<u32>) -> Verdict {
         cell,
         line: Some(1),
         source: None,
+        ..CellPlace::default()
     });
     Verdict::Failed(Box::new(failure))
 }

@@ -1,4 +1,4 @@
-//! The program beside a GitHub: a pull request is opened, its webhook comes, and the word of an owner lets it run.
+//! A GitHub, a repository, and the program beside them.
 
 use std::{
     fs,
@@ -6,18 +6,21 @@ use std::{
     net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use blueproof_core::{
-    domain::{RunId, RunState},
+    domain::RunId,
     ports::{Deliveries as _, DeliveryState, StoreClient as _},
     sqlite::SqliteStore,
     view::RunView,
 };
 use blueproof_github::{
-    api::{CheckAction, CheckConclusion, CheckRunState, RepositoryId},
+    api::{CheckRunState, RepositoryId},
     payload::{Account, AccountKind, CommitSha},
     testing::{FakeDelivery, FakeGitHub, HttpFake},
     webhook::WebhookSecret,
@@ -25,12 +28,12 @@ use blueproof_github::{
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::timeout;
 
-const REPOSITORY: RepositoryId = RepositoryId(7);
+pub(crate) const REPOSITORY: RepositoryId = RepositoryId(7);
 /// A key that was made for tests, and opens nothing.
-const APP_KEY: &str = include_str!("../../../crates/scale-set/src/testing/app-key.pem");
+const APP_KEY: &str = include_str!("../../../../crates/scale-set/src/testing/app-key.pem");
 const SECRET: &str = "a secret of the webhook";
 /// So long it is waited for what must come.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(180);
 
 const BLUEPRINT: &str = "\
 apiVersion: blueproof.dev/v1alpha1
@@ -41,21 +44,44 @@ spec:
   driver: {cpu: 100m, memory: 64Mi}
 ";
 
-const NOTEBOOK: &str = r#"{"cells":[{"cell_type":"code","id":"a","metadata":{},"execution_count":null,"outputs":[],
-"source":["print(1)"]}],"metadata":{"kernelspec":{"name":"python3","display_name":"Python 3","language":"python"}},
+const NOTEBOOK_END: &str = r#""metadata":{"kernelspec":{"name":"python3","display_name":"Python 3","language":"python"}},
 "nbformat":4,"nbformat_minor":5}"#;
 
+/// How many deliveries were sent: each has a name of its own.
+static DELIVERED: AtomicU64 = AtomicU64::new(0);
+
+/// Where the repository lies below everything.
+const ROOT: &str = "web/kubeflow/trainer.git";
+
+/// What carries attempts out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Agent {
+    /// Nothing does: each ends at once.
+    None,
+    /// The program that does.
+    Real,
+}
+
+/// How what happens on GitHub comes to be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// By webhooks.
+    Webhooks,
+    /// By a look at the start.
+    Polls,
+}
+
 /// A folder with everything, and the program in it.
-struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
-    github: Arc<FakeGitHub>,
+    pub(crate) github: Arc<FakeGitHub>,
     http: HttpFake,
-    ada: Account,
-    mallory: Account,
+    pub(crate) ada: Account,
+    pub(crate) mallory: Account,
 }
 
 impl Place {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let github = Arc::new(FakeGitHub::new(99));
         let ada = github.add_account(1, "ada", AccountKind::User);
         let mallory = github.add_account(4, "mallory", AccountKind::User);
@@ -73,11 +99,11 @@ impl Place {
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
         fs::write(&path, text).expect("a file");
@@ -85,25 +111,37 @@ impl Place {
     }
 
     /// Makes the repository that commits are fetched from, and returns the head of its only branch.
-    fn repository(&self) -> CommitSha {
-        let root = self.path("web/kubeflow/trainer.git");
+    pub(crate) fn repository(&self) -> CommitSha {
+        let root = self.path(ROOT);
         fs::create_dir_all(&root).expect("a folder");
         git(&root, &["init", "--quiet", "--initial-branch=main"]);
-        self.write(
-            "web/kubeflow/trainer.git/examples/nano-lm/blueprint.yaml",
-            BLUEPRINT,
-        );
-        self.write(
-            "web/kubeflow/trainer.git/examples/nano-lm/nano-lm.ipynb",
-            NOTEBOOK,
-        );
+        self.write(&format!("{ROOT}/examples/nano-lm/blueprint.yaml"), BLUEPRINT);
+        self.commit(&["print(1)"])
+    }
+
+    /// Commits a notebook of these cells, and returns the commit.
+    pub(crate) fn commit(&self, cells: &[&str]) -> CommitSha {
+        let cells: Vec<String> = cells
+            .iter()
+            .enumerate()
+            .map(|(nth, source)| {
+                format!(
+                    "{{\"cell_type\":\"code\",\"id\":\"c{nth}\",\"metadata\":{{}},\"execution_count\":null,\"outputs\":[],\n\
+                     \"source\":[{}]}}",
+                    serde_json::json!(source)
+                )
+            })
+            .collect();
+        let notebook = format!("{{\"cells\":[{}],\n{NOTEBOOK_END}", cells.join(",\n"));
+        self.write(&format!("{ROOT}/examples/nano-lm/nano-lm.ipynb"), &notebook);
+        let root = self.path(ROOT);
         git(&root, &["add", "--all"]);
-        git(&root, &["commit", "--quiet", "-m", "one"]);
+        git(&root, &["commit", "--quiet", "-m", "another"]);
         git(&root, &["rev-parse", "HEAD"]).parse().expect("a commit")
     }
 
     /// Starts the program, and returns it with where it takes webhooks, once it follows the repository.
-    fn serve(&self) -> (Served, String) {
+    pub(crate) fn serve(&self, agent: Agent, news: News) -> (Served, String) {
         for (name, text) in [("app.pem", APP_KEY), ("secret", SECRET)] {
             let file = self.write(name, &format!("{text}\n"));
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -111,10 +149,13 @@ impl Place {
         }
         let connection = format!(
             "apiVersion: blueproof.dev/v1alpha1\nkind: GitHubConnection\nspec:\n  api: {}\n  web: file://{}\n  \
-             app: {{id: 99, installationId: 1, privateKeyFile: app.pem}}\n  repositories: [kubeflow/trainer]\n  pollEvery: 24h\n  \
-             webhook: {{listen: \"127.0.0.1:0\", secretFiles: [secret]}}\n",
+             app: {{id: 99, installationId: 1, privateKeyFile: app.pem}}\n  repositories: [kubeflow/trainer]\n  pollEvery: 24h\n{}",
             self.http.address(),
-            self.path("web").display()
+            self.path("web").display(),
+            match news {
+                News::Webhooks => "  webhook: {listen: \"127.0.0.1:0\", secretFiles: [secret]}\n",
+                News::Polls => "",
+            }
         );
         let connection = self.write("github.yaml", &connection);
         let mut command = Command::new(env!("CARGO_BIN_EXE_blueproof-scheduler"));
@@ -123,11 +164,26 @@ impl Place {
             .arg(self.path("store.db"))
             .arg("--github")
             .arg(connection);
-        command.args(["--agent", "/bin/false", "--isolation", "disposable"]);
+        let scheduler = Path::new(env!("CARGO_BIN_EXE_blueproof-scheduler"));
+        let agent = match agent {
+            Agent::None => PathBuf::from("/bin/false"),
+            Agent::Real => scheduler.with_file_name("blueproof"),
+        };
+        command
+            .arg("--agent")
+            .arg(agent)
+            .args(["--isolation", "disposable"]);
+        // What installs packages finds its settings as whoever runs the tests has them.
+        let kept = std::env::vars_os().filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            name == "PATH" || name.starts_with("PIP_") || name.starts_with("UV_") || name.starts_with("SSL_")
+        });
+        let environments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-environments");
         command
             .env_clear()
+            .envs(kept)
             .env("HOME", self.folder.path())
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+            .env("BLUEPROOF_ENVIRONMENTS", environments);
         let mut process = command
             .stderr(Stdio::piped())
             .stdin(Stdio::null())
@@ -147,13 +203,13 @@ impl Place {
         (Served(process), address)
     }
 
-    fn store(&self) -> SqliteStore {
+    pub(crate) fn store(&self) -> SqliteStore {
         let store = SqliteStore::open_existing(&self.path("store.db")).expect("it can be read");
         store.expect("it is there")
     }
 
     /// Returns what came of the two newest deliveries, once they are worked on.
-    async fn outcomes(&self, store: &SqliteStore) -> Vec<DeliveryState> {
+    pub(crate) async fn outcomes(&self, store: &SqliteStore) -> Vec<DeliveryState> {
         let begun = Instant::now();
         let mut seen = None;
         loop {
@@ -171,7 +227,7 @@ impl Place {
     }
 
     /// Waits until the check run of a commit stands as it is expected.
-    async fn until_shown(&self, head: &CommitSha, expected: impl Fn(CheckRunState) -> bool) {
+    pub(crate) async fn until_shown(&self, head: &CommitSha, expected: impl Fn(CheckRunState) -> bool) {
         let is_so = |github: &FakeGitHub| {
             let shown = github.checks(REPOSITORY, head);
             shown.first().is_some_and(|check| expected(check.state))
@@ -182,13 +238,13 @@ impl Place {
     }
 
     /// Sends everything that GitHub has to tell.
-    fn deliver(&self, address: &str) {
-        for (nth, FakeDelivery { event, body }) in self.github.take_deliveries().into_iter().enumerate() {
+    pub(crate) fn deliver(&self, address: &str) {
+        for FakeDelivery { event, body } in self.github.take_deliveries() {
+            let nth = DELIVERED.fetch_add(1, Ordering::Relaxed);
             let signature = WebhookSecret::new(SECRET).expect("long enough").sign(&body);
             let head = format!(
                 "POST /webhooks/github HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-github-event: {event}\r\n\
-                 x-github-delivery: {nth}-{}\r\nx-hub-signature-256: {signature}\r\ncontent-length: {}\r\n\r\n",
-                body.len(),
+                 x-github-delivery: delivery-{nth}\r\nx-hub-signature-256: {signature}\r\ncontent-length: {}\r\n\r\n",
                 body.len()
             );
             let mut stream = TcpStream::connect(address).expect("it listens");
@@ -204,10 +260,10 @@ impl Place {
 }
 
 /// The program, which ends with the test.
-struct Served(Child);
+pub(crate) struct Served(Child);
 
 impl Served {
-    fn terminate(mut self) -> Option<i32> {
+    pub(crate) fn terminate(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.0), Signal::TERM).expect("it is there");
         self.0.wait().expect("it ends").code()
     }
@@ -240,7 +296,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 /// Waits until a run is as it is expected.
-async fn until(store: &SqliteStore, run: RunId, holds: impl Fn(&RunView) -> bool) {
+pub(crate) async fn until(store: &SqliteStore, run: RunId, holds: impl Fn(&RunView) -> bool) {
     let begun = Instant::now();
     let mut seen = None;
     loop {
@@ -250,71 +306,5 @@ async fn until(store: &SqliteStore, run: RunId, holds: impl Fn(&RunView) -> bool
         }
         assert!(begun.elapsed() < BOUND, "{view:?}");
         seen = Some(store.changed(seen).await);
-    }
-}
-
-#[tokio::test]
-async fn a_pull_request_waits_for_an_owner_whose_word_lets_it_run() {
-    let place = Place::new().await;
-    let head = place.repository();
-    let (process, address) = place.serve();
-    let store = place.store();
-    let number = place
-        .github
-        .open(REPOSITORY, &place.mallory, &["examples/nano-lm/nano-lm.ipynb"]);
-    place.github.push_back(REPOSITORY, number, &place.mallory, &head);
-    place.deliver(&address);
-    until(&store, RunId(1), |view| view.state == RunState::AwaitingApproval).await;
-    let checks = || place.github.checks(REPOSITORY, &head);
-    let waits = |state| {
-        let conclusion = CheckConclusion::ActionRequired;
-        matches!(state, CheckRunState::Completed { conclusion: now, .. } if now == conclusion)
-    };
-    place.until_shown(&head, waits).await;
-    assert_eq!(checks()[0].actions[0], CheckAction::Approve);
-    place
-        .github
-        .comment(REPOSITORY, number, &place.mallory, &format!("/gpu-test {head}"));
-    place
-        .github
-        .comment(REPOSITORY, number, &place.ada, &format!("/gpu-test {head}"));
-    place.deliver(&address);
-    until(&store, RunId(1), |view| !view.attempts.is_empty()).await;
-    let view = store.run(RunId(1)).await.expect("a read").expect("it is there");
-    assert_eq!(view.attempts[0].approved_by, place.ada.to_actor());
-    let told = place.outcomes(&store).await;
-    let outcome = |outcome: &str| DeliveryState::Done {
-        outcome: outcome.into(),
-    };
-    let refused = "not done: nobody approves their own pull request";
-    assert_eq!(told, [outcome("done"), outcome(refused)]);
-    place
-        .until_shown(&head, |state| state == CheckRunState::InProgress)
-        .await;
-    assert_eq!(checks().len(), 1);
-    assert_eq!(process.terminate(), Some(0));
-}
-
-#[test]
-fn a_connection_with_mistakes_is_refused_with_all_of_them() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("github.yaml");
-    fs::write(&file, "apiVersion: blueproof.dev/v1alpha1\nkind: GitHubConnection\nspec:\n  tokenFile: t\n  repos: [a]\n  pollEvery: 1s\n")
-        .expect("a file");
-    let output = Command::new(env!("CARGO_BIN_EXE_blueproof-scheduler"))
-        .args(["serve", "--github"])
-        .arg(&file)
-        .env_clear()
-        .env("HOME", folder.path())
-        .output();
-    let output = output.expect("it starts");
-    let said = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    for part in [
-        "unknown key `repos`",
-        "github.yaml:6:",
-        "`1s` is not allowed here",
-    ] {
-        assert!(said.contains(part), "{said}");
     }
 }
