@@ -9,11 +9,13 @@ use std::{hint::black_box, time::Duration};
 use blueproof_core::{
     action::Action,
     approval::{Approval, ApprovalTarget},
-    domain::{Actor, Head, Priority, PullRequest, Repository, Resources, RunId, RunRequest, Verdict},
+    domain::{
+        Actor, Head, Priority, PullRequest, Repository, Resources, RunId, RunRequest, RunState, Verdict,
+    },
     event::{Call, Event, StopMode},
     policy::Policy,
     scheduler::Scheduler,
-    testing::{finished, request},
+    testing::{finished, isolating, request},
 };
 use jiff::{SignedDuration, Timestamp};
 use measure::{Figure, Samples, timed};
@@ -39,6 +41,7 @@ fn measure_at(waiting: usize) {
     };
     report("an unrelated push", &mut crowd.unrelated());
     report("one request", &mut crowd.requests());
+    report("one approval", &mut crowd.approvals());
     report("one end and next start", &mut crowd.turns());
     report("the last one times out", &mut crowd.timeouts());
 }
@@ -63,6 +66,7 @@ impl Crowd {
             running: RunId(1),
             actions: Vec::new(),
         };
+        crowd.handle(isolating());
         for number in 0..=waiting {
             crowd.approve(number as u64);
             let request = crowd.next_request();
@@ -92,6 +96,33 @@ impl Crowd {
             let request = self.next_request();
             samples.push(self.ask(request));
             let run = RunId(self.asked);
+            self.handle(Event::CancelRequested {
+                run,
+                by: Actor::Local("ada".into()),
+                how: StopMode::Terminate,
+                via: None,
+            });
+            self.handle(Event::Reported { run, attempts: 0 });
+        }
+        samples
+    }
+
+    /// An approval of a run of a pull request, by which it comes to wait for quota; it is cancelled again.
+    fn approvals(&mut self) -> Samples {
+        let mut samples = Samples::default();
+        for round in 0..ROUNDS as u64 {
+            let mut request = self.next_request();
+            request.subject.repository = REPOSITORY;
+            request.subject.pull_request = Some(1_000_000 + round);
+            let target = ApprovalTarget::of(&request.subject);
+            self.ask(request);
+            let approval = Approval::new(target, "local", maintainer());
+            samples.push(self.handle(Event::Approved { approval }));
+            let run = RunId(self.asked);
+            assert_eq!(
+                self.scheduler.view(run).map(|view| view.state),
+                Some(RunState::Queued)
+            );
             self.handle(Event::CancelRequested {
                 run,
                 by: Actor::Local("ada".into()),

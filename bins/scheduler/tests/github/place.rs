@@ -203,6 +203,11 @@ impl Place {
         (Served(process), address)
     }
 
+    /// Returns how many requests GitHub was asked.
+    pub(crate) async fn n_requests(&self) -> usize {
+        self.http.requests().await.len()
+    }
+
     pub(crate) fn store(&self) -> SqliteStore {
         let store = SqliteStore::open_existing(&self.path("store.db")).expect("it can be read");
         store.expect("it is there")
