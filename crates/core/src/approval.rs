@@ -1,5 +1,7 @@
 //! What people say about content before it runs: that it may, that it may no longer, and that it is to wait.
 
+mod head;
+
 use std::{collections::BTreeSet, fmt};
 
 use jiff::Timestamp;
@@ -9,6 +11,7 @@ use crate::domain::{
     Actor, BaseRef, BlueprintName, Head, JobDigest, ProfileName, PullRequest, Repository, RequestKey, RunId,
     RunRequest, Subject,
 };
+pub use head::{HeadRefusal, HeadStatus};
 
 /// Somebody's statement that content may run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -45,7 +45,7 @@ pub use outcome::{
 pub use placement::Placement;
 pub use pod_sets::{DRIVER, InvalidPodSets, PodSets, WORKLOAD};
 pub use quota::default_objects;
-pub(crate) use quota::{CPU, DEFAULT, resources};
+pub(crate) use quota::{CPU, DEFAULT, Zeros, requests, resources};
 pub use request::{Actor, Job, Priority, PullRequest, Repository, RequestKey, Retries, RunRequest, Subject};
 pub use revision::Revision;
 pub use source::{GitRepository, GitSource, ParseRepositoryError, Source};

@@ -17,6 +17,7 @@ mod clusters;
 mod estimate;
 mod forget;
 mod gate;
+mod heads;
 mod isolation;
 mod outlook;
 mod passes;

@@ -137,8 +137,11 @@ impl RunnerRecord {
     /// Returns whether it is one that a job has or may still come to: what is over counts as nothing.
     pub fn is_live(&self) -> bool {
         match &self.stage {
-            RunnerStage::Requested | RunnerStage::Launched | RunnerStage::Running => !self.has_finished_job(),
-            RunnerStage::Retiring | RunnerStage::Ended { .. } | RunnerStage::Gone { .. } => false,
+            // One that is retiring may turn out to have got a job.
+            RunnerStage::Requested | RunnerStage::Launched | RunnerStage::Running | RunnerStage::Retiring => {
+                !self.has_finished_job()
+            }
+            RunnerStage::Ended { .. } | RunnerStage::Gone { .. } => false,
         }
     }
 

@@ -292,6 +292,26 @@ impl Gate {
         Some(ApprovedHead::new(subject.head.clone(), by.clone()))
     }
 
+    /// Returns the approvals of a head in pull requests of a repository that were not revoked and have not expired.
+    pub(super) fn approvals_of_head<'a>(
+        &'a self,
+        repository: &'a Repository,
+        head: &'a Head,
+    ) -> impl Iterator<Item = &'a Approval> {
+        let origins = (repository.clone(), Some(0))..=(repository.clone(), Some(u64::MAX));
+        let of_pull_requests = self.approvals.range(origins).flat_map(|(_, known)| known);
+        let counting = of_pull_requests.filter(|known| known.lapse.is_none());
+        counting
+            .map(|known| &known.approval)
+            .filter(|approval| approval.target.head == *head)
+    }
+
+    /// Returns whether a pull request is not known to have another head.
+    pub(super) fn may_have_head(&self, pull_request: &PullRequest, head: &Head) -> bool {
+        let known = self.pull_requests.get(pull_request);
+        known.is_none_or(|known| known.head.as_ref().is_none_or(|now| now == head))
+    }
+
     /// Returns who approved what is asked for, whether or not it may start now.
     pub(super) fn approved_by<'a>(&'a self, request: &'a RunRequest, now: Timestamp) -> Option<&'a Actor> {
         self.own(request).or_else(|| self.given(request, now))

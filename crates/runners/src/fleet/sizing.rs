@@ -101,13 +101,15 @@ impl Fleet {
         if at > now {
             return self.wake_at(at);
         }
-        let of_label = self.records.values().filter(|record| record.label == label);
-        let mut idle: Vec<_> = of_label
+        let of_label = || self.records.values().filter(|record| record.label == label);
+        let retiring = of_label().filter(|record| record.stage == RunnerStage::Retiring && record.is_live());
+        let by = (by as usize).saturating_sub(retiring.count());
+        let mut idle: Vec<_> = of_label()
             .filter(|record| record.stage == RunnerStage::Running && record.job.is_none())
             .map(|record| (record.since, record.name.clone()))
             .collect();
         idle.sort();
-        for (_, name) in idle.into_iter().take(by as usize) {
+        for (_, name) in idle.into_iter().take(by) {
             self.change_stage(now, &name, RunnerStage::Retiring);
         }
         // Those of which GitHub says that they have a job are too many for another while before it is asked again.
