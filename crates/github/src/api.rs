@@ -3,6 +3,7 @@
 //! A call makes one attempt and says of a failure whether another one may help; who calls decides whether there is one. Nothing here
 //! waits for a rate limit: an error says until when it lasts.
 
+mod actions;
 mod checks;
 mod error;
 
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 use blueproof_core::domain::Repository;
 use jiff::Timestamp;
 
+pub use actions::{Actions, JitRunner, NewJitRunner, RunnerScope, WorkflowRun};
 pub use checks::{
     Annotation, CheckAction, CheckConclusion, CheckOutput, CheckRunId, CheckRunState, CheckStatus,
     ExistingCheckRun, ParseActionError,

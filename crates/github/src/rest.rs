@@ -3,6 +3,7 @@
 //! Of octocrab only the transport is used: its own retries repeat any request at once, and its types lack what is needed here. A
 //! call is one request, or one for each page of a list.
 
+mod actions;
 mod answers;
 mod app;
 mod checks;

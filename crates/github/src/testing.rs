@@ -3,6 +3,7 @@
 //! A test acts on it as people do, and then looks at what stands on the pull request. What people do is also told as GitHub
 //! delivers it: [`FakeGitHub::take_deliveries`] returns the payloads, as JSON, in their order; a test may lose, repeat and swap them.
 
+mod actions;
 mod http;
 mod limits;
 mod merge_groups;
@@ -31,6 +32,8 @@ use crate::{
     webhook::EventName,
 };
 
+pub use actions::FakeRunner;
+use actions::FakeWorkflows;
 pub use http::{FAKE_TOKEN, HttpFake};
 #[cfg(test)]
 pub(crate) use samples::{run_status, run_status_of};
@@ -71,6 +74,7 @@ struct State {
     former_names: BTreeMap<String, RepositoryId>,
     n_calls: u64,
     is_down: bool,
+    workflows: FakeWorkflows,
 }
 
 #[derive(Debug)]
@@ -143,6 +147,7 @@ impl FakeGitHub {
             former_names: BTreeMap::new(),
             n_calls: 0,
             is_down: false,
+            workflows: FakeWorkflows::default(),
         };
         Self {
             state: Mutex::new(state),

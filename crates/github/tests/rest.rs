@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blueproof_core::testing::FakeClock;
 use blueproof_github::{
     api::{
-        Annotation, ApiRetry, CheckAction, CheckConclusion, CheckOutput, CheckRunState, GitHub, Permission,
-        Reaction, RepositoryId,
+        Actions as _, Annotation, ApiRetry, CheckAction, CheckConclusion, CheckOutput, CheckRunState, GitHub,
+        NewJitRunner, Permission, Reaction, RepositoryId, RunnerScope,
     },
     payload::{Account, AccountKind},
     rest::{ApiToken, AppTokens, FixedToken, RestGitHub, Tokens as _},
@@ -277,4 +277,76 @@ async fn a_refusal_says_what_was_tried_and_whether_another_try_may_help() {
         .await
         .expect_err("nobody is there");
     assert_eq!((error.status, error.retry), (None, ApiRetry::Later));
+}
+
+#[tokio::test]
+async fn a_runner_of_one_job_is_registered_found_and_forgotten() {
+    let sides = Sides::new().await;
+    let scope = RunnerScope::Organization("kubeflow".into());
+    let new = NewJitRunner {
+        name: "gpu-1".into(),
+        group: 5,
+        labels: vec!["self-hosted".into(), "gpu".into()],
+        work_folder: "_work".into(),
+    };
+    let group = sides.rest.runner_group("kubeflow", "gpus").await;
+    assert_eq!(group.expect("it answers"), Some(5));
+    let made = sides.rest.jit_runner(&scope, &new).await.expect("it is made");
+    let there = sides.fake.workflow_runners();
+    assert_eq!((&there[0].scope, &there[0].new), (&scope, &new));
+    let again = sides.rest.jit_runner(&scope, &new).await;
+    assert_eq!(again.expect_err("its name is taken").status, Some(409));
+    let found = sides.rest.find_runner(&scope, "gpu-1").await;
+    assert_eq!(found.expect("it answers"), Some(made.id));
+
+    let head = "1".repeat(40).parse().expect("a commit");
+    let run = sides.fake.start_workflow(REPOSITORY, "pull_request", &head);
+    let job = sides.fake.queue_workflow_job(REPOSITORY, run, &["gpu"]);
+    assert_eq!(sides.fake.connect_runner(&made.config), Some(job));
+    let busy = sides.rest.remove_runner(&scope, made.id).await;
+    assert_eq!(busy.expect_err("it has a job").status, Some(422));
+    let early = sides.rest.rerun_job(REPOSITORY, job).await;
+    assert_eq!(early.expect_err("its run is not over").status, Some(403));
+    sides.fake.complete_workflow_job(job);
+    sides
+        .rest
+        .remove_runner(&scope, made.id)
+        .await
+        .expect("it is gone already");
+    sides.rest.rerun_job(REPOSITORY, job).await.expect("it is over");
+    assert_eq!(sides.fake.reruns(), [job]);
+}
+
+#[tokio::test]
+async fn jobs_of_workflow_runs_come_with_their_head_and_labels() {
+    let sides = Sides::new().await;
+    let head = "1".repeat(40).parse().expect("a commit");
+    let run = sides.fake.start_workflow(REPOSITORY, "pull_request", &head);
+    let job = sides.fake.queue_workflow_job(REPOSITORY, run, &["gpu"]);
+    let told = sides
+        .rest
+        .workflow_run(REPOSITORY, run)
+        .await
+        .expect("it is there");
+    assert_eq!((&told.head_sha, told.event.as_str()), (&head, "pull_request"));
+    let open = sides.rest.unfinished_runs(REPOSITORY).await.expect("it answers");
+    assert!(open.contains(&told));
+    let jobs = sides
+        .rest
+        .workflow_jobs(REPOSITORY, run)
+        .await
+        .expect("it answers");
+    let seen: Vec<_> = jobs
+        .iter()
+        .map(|job| (job.id, &job.head_sha, &job.labels))
+        .collect();
+    assert_eq!(seen, [(job, &head, &vec!["gpu".to_owned()])]);
+    assert!(
+        sides
+            .rest
+            .workflow_run(REPOSITORY, 1)
+            .await
+            .expect_err("none")
+            .is_not_found()
+    );
 }

@@ -85,6 +85,13 @@ impl Call {
         }
     }
 
+    pub(super) fn delete(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::DELETE,
+            ..Self::get(path)
+        }
+    }
+
     /// Asks for a file as it is.
     pub(super) fn raw(self) -> Self {
         Self {

@@ -3,6 +3,7 @@
 //! What it answers is what the port answers, put into GitHub's JSON. It stands on wiremock, so that each request that came can be
 //! looked at afterwards.
 
+mod actions;
 mod checks;
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::a
 
 use super::{FakeGitHub, payloads};
 use crate::{
-    api::{ApiError, CheckRunId, GitHub as _, Permission, RepositoryId},
+    api::{ApiError, CheckRunId, GitHub as _, Permission, RepositoryId, RunnerScope},
     payload::{Comment, CommitSha},
 };
 
@@ -165,6 +166,19 @@ async fn answer(github: &FakeGitHub, request: &Request) -> Result<Option<Answer>
     let method = request.method.as_str();
     match parts.as_slice() {
         ["users", login] => account(github, login).await,
+        ["orgs", _, "actions", "runner-groups"] => Ok(Some(actions::groups())),
+        ["orgs", organization, "actions", "runners", rest @ ..] => {
+            let scope = RunnerScope::Organization((*organization).to_owned());
+            actions::runners(github, &scope, method, rest, request).await
+        }
+        ["repos", owner, name, "actions", "runners", rest @ ..] => {
+            let scope = RunnerScope::Repository(format!("{owner}/{name}"));
+            actions::runners(github, &scope, method, rest, request).await
+        }
+        ["repos", owner, name, "actions", rest @ ..] => match github.id_of(&format!("{owner}/{name}")) {
+            Some(id) => actions::of_repository(github, id, method, rest).await,
+            None => Ok(None),
+        },
         ["repos", owner, name, rest @ ..] => match github.id_of(&format!("{owner}/{name}")) {
             Some(id) if method == "GET" => read(github, id, rest, request).await,
             Some(id) => write(github, id, method, rest, request).await,

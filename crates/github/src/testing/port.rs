@@ -20,7 +20,7 @@ use crate::{
 
 impl FakeGitHub {
     /// Answers a call, unless it is to fail.
-    fn answer<T>(
+    pub(super) fn answer<T>(
         &self,
         call: &'static str,
         answer: impl FnOnce(&mut State) -> Option<T>,
