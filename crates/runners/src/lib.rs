@@ -11,6 +11,7 @@
 //! Not here: whether a head is approved, which `core` alone decides; the machines of runners, which providers make; and GitHub's
 //! REST API, which `crates/github` speaks.
 
+pub mod arc;
 mod controller;
 mod fleet;
 mod handler;
@@ -18,6 +19,7 @@ mod label;
 mod ledger;
 mod record;
 mod registrar;
+pub mod settings;
 
 pub use controller::{Controller, ControllerHandle, ControllerPorts};
 pub use fleet::{

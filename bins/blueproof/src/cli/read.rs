@@ -221,6 +221,8 @@ pub(crate) enum SchemaKind {
     PullRequestPolicy,
     /// A run, as `get run -o json` writes it
     Run,
+    /// Runners of a scale set, as `blueproof-scheduler serve --runners` reads them
+    RunnerScaleSet,
     /// Jobs and queues to simulate, as `simulate -f` reads them
     Simulation,
 }

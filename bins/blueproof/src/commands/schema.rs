@@ -24,6 +24,7 @@ fn schema_for(kind: SchemaKind) -> serde_json::Value {
         SchemaKind::Event => output::schema_of::<LoggedFact>().to_value(),
         SchemaKind::GitHubConnection => blueproof_github::connection::Connection::schema(),
         SchemaKind::PullRequestPolicy => blueproof_github::policy::Policy::schema(),
+        SchemaKind::RunnerScaleSet => blueproof_runners::settings::RunnerScaleSet::schema(),
         SchemaKind::Simulation => blueproof_simulation::schema(),
         SchemaKind::Run => output::document_schema::<Listed<'_>>("Run").to_value(),
     }

@@ -24,5 +24,11 @@ macro_rules! github {
         "GitHub is asked once more before content of a pull request starts, and showed another head or base than was approved, \
          that it is closed, or that whoever approved it may not do so any more. Nothing was started. The pull request is looked \
          at anew, and what it has now needs an approval of its own."
+    1108 ScaleSetUnusable "a runner scale set that cannot be used"
+        "The scale set of a `RunnerScaleSet` could not be found, created or listened to: its runner group does not exist, the App \
+         or token lacks the right to self-hosted runners, or another program has the scale set. Other scale sets go on."
+    1109 JobRefused "a job that may not start"
+        "A runner asked, before the first step of a job, whether the job may start. It may where its workflow run is of an event \
+         that is trusted, or of a commit that is approved. No answer counts as a refusal. Approve the commit, and run the job again."
     }};
 }
