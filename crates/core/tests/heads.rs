@@ -165,6 +165,7 @@ fn what_the_queue_leaves_is_counted_in_whole_workloads() {
         cpu: Cpus::cores(1),
         ..Resources::default()
     };
+    let none = Resources::default();
     scheduler.handle(at(1), isolating());
     scheduler.handle(
         at(1),
@@ -172,15 +173,24 @@ fn what_the_queue_leaves_is_counted_in_whole_workloads() {
             approval: approval("1"),
         },
     );
-    assert_eq!(scheduler.room_for(&queue, one), Some(2));
+    assert_eq!(scheduler.room_for(&queue, one, none), Some(2));
     let request = Box::new(run_of("1"));
     scheduler.handle(at(2), Event::Requested { request });
-    assert_eq!(scheduler.room_for(&queue, one), Some(1), "one core is promised");
+    assert_eq!(
+        scheduler.room_for(&queue, one, none),
+        Some(1),
+        "one core is promised"
+    );
+    assert_eq!(
+        scheduler.room_for(&queue, one, one),
+        Some(0),
+        "a runner has the other"
+    );
     let nowhere = "nowhere".parse().expect("a name");
-    assert_eq!(scheduler.room_for(&nowhere, one), None);
+    assert_eq!(scheduler.room_for(&nowhere, one, none), None);
     let with_gpu = Resources {
         gpu: blueproof_core::domain::Gpus(1),
         ..one
     };
-    assert_eq!(scheduler.room_for(&queue, with_gpu), Some(0));
+    assert_eq!(scheduler.room_for(&queue, with_gpu, none), Some(0));
 }

@@ -307,7 +307,7 @@ async fn a_runner_of_one_job_is_registered_found_and_forgotten() {
     assert_eq!(busy.expect_err("it has a job").status, Some(422));
     let early = sides.rest.rerun_job(REPOSITORY, job).await;
     assert_eq!(early.expect_err("its run is not over").status, Some(403));
-    sides.fake.complete_workflow_job(job);
+    sides.fake.complete_workflow_job(job, "failure");
     sides
         .rest
         .remove_runner(&scope, made.id)

@@ -4,7 +4,7 @@
 //! task of its own, so many at a time. That is what makes four hundred jobs a matter of a few rounds of calls, and not of four
 //! hundred. Nothing is decided here.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use blueproof_core::ports::{Clock, Runner, RunnerName, RunnerNews, RunnerProvider};
 use blueproof_diagnostic::Code;
@@ -57,6 +57,7 @@ pub struct Controller {
     outcomes: mpsc::UnboundedReceiver<FleetInput>,
     capacity: watch::Sender<u32>,
     figures: watch::Sender<FleetFigures>,
+    runners: watch::Sender<BTreeSet<RunnerName>>,
 }
 
 type Ports = Arc<ControllerPorts>;
@@ -70,6 +71,8 @@ pub struct ControllerHandle {
     pub capacity: watch::Receiver<u32>,
     /// How its fleet stands, now and at each change.
     pub figures: watch::Receiver<FleetFigures>,
+    /// The runners that have a machine, or may have one.
+    pub runners: watch::Receiver<BTreeSet<RunnerName>>,
 }
 
 impl Controller {
@@ -89,10 +92,12 @@ impl Controller {
         let (to_itself, outcomes) = mpsc::unbounded_channel();
         let (capacity, offered) = watch::channel(0);
         let (figures, told) = watch::channel(FleetFigures::default());
+        let (runners, there) = watch::channel(BTreeSet::new());
         let handle = ControllerHandle {
             inputs: sender,
             capacity: offered,
             figures: told,
+            runners: there,
         };
         let controller = Self {
             fleet: Fleet::new(settings, records),
@@ -103,6 +108,7 @@ impl Controller {
             outcomes,
             capacity,
             figures,
+            runners,
         };
         Ok((controller, handle))
     }
@@ -163,6 +169,13 @@ impl Controller {
         let figures = self.fleet.figures();
         self.figures
             .send_if_modified(|known| std::mem::replace(known, figures) != figures);
+        let there = self.fleet.with_machine().cloned().collect();
+        self.runners.send_if_modified(|known| {
+            *known != there && {
+                *known = there;
+                true
+            }
+        });
         actions
     }
 }

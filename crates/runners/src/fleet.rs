@@ -334,6 +334,13 @@ impl Fleet {
         self.records.values()
     }
 
+    /// Returns the names of those that have a machine, or may have one.
+    pub fn with_machine(&self) -> impl Iterator<Item = &RunnerName> {
+        let all = self.records.values();
+        all.filter(|record| record.has_machine())
+            .map(|record| &record.name)
+    }
+
     fn n_live(&self) -> u32 {
         let live = self.records.values().filter(|record| record.is_live());
         u32::try_from(live.count()).unwrap_or(u32::MAX)

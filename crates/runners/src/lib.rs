@@ -15,6 +15,8 @@ pub mod arc;
 mod controller;
 mod fleet;
 mod handler;
+pub mod hook;
+mod jobs;
 mod label;
 mod ledger;
 mod record;
@@ -27,6 +29,7 @@ pub use fleet::{
     RunnerCallKind,
 };
 pub use handler::{ControllerEnded, FleetHandler, JobObserver};
+pub use jobs::{JobList, ListedJob, ListedState, SELF_HOSTED};
 pub use label::{ParseLabelError, UniqueLabel};
 pub use ledger::{Ledger, LedgerError};
 pub use record::{Remains, Remnant, Rerun, RunnerEnd, RunnerJob, RunnerRecord, RunnerStage};

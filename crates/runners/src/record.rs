@@ -150,6 +150,17 @@ impl RunnerRecord {
         self.job.as_ref().is_some_and(|job| job.result.is_none())
     }
 
+    /// Returns whether its provider has something of it, or may have.
+    pub fn has_machine(&self) -> bool {
+        match &self.stage {
+            RunnerStage::Requested | RunnerStage::Launched | RunnerStage::Running | RunnerStage::Retiring => {
+                true
+            }
+            RunnerStage::Ended { end: _, left } => left.machine == Remnant::Left,
+            RunnerStage::Gone { .. } => false,
+        }
+    }
+
     pub(crate) fn has_finished_job(&self) -> bool {
         self.job.as_ref().is_some_and(|job| job.result.is_some())
     }

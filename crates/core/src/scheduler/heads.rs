@@ -51,9 +51,9 @@ impl Scheduler {
         }
     }
 
-    /// Returns how many more workloads of this size a LocalQueue could admit now without evicting anybody; `None` where it is not
-    /// there, or admits nobody.
-    pub fn room_for(&self, queue: &QueueName, asked: Resources) -> Option<u32> {
+    /// Returns how many more workloads of this size a LocalQueue could admit now without evicting anybody, with so much taken of each
+    /// flavor `beside` what the queue knows of; `None` where it is not there, or admits nobody.
+    pub fn room_for(&self, queue: &QueueName, asked: Resources, beside: Resources) -> Option<u32> {
         let queues = self.queue.queues();
         let (_, local) = queues.local_queue(queue.as_str())?;
         let name = &local.cluster_queue;
@@ -62,7 +62,7 @@ impl Scheduler {
         }
         let objects = queues.objects();
         let cluster_queue = objects.cluster_queues.get(name)?;
-        let asked = requests(asked, Zeros::LeftOut);
+        let (asked, beside) = (requests(asked, Zeros::LeftOut), requests(beside, Zeros::Kept));
         let mut room = u32::MAX;
         let mut n_covered = 0;
         for group in &cluster_queue.resource_groups {
@@ -77,7 +77,9 @@ impl Scheduler {
             n_covered += of_group.len();
             let fits = |flavor: &str| {
                 let times = of_group.iter().map(|(resource, amount)| {
+                    let taken = beside.get(*resource).map_or(0, |taken| taken.0);
                     let free = queues.available(name, flavor, resource).map_or(0, |free| free.0);
+                    let free = free.saturating_sub(taken);
                     u32::try_from(free.max(0) / amount.0.max(1)).unwrap_or(u32::MAX)
                 });
                 times.min().unwrap_or(0)

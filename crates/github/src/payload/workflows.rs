@@ -110,6 +110,9 @@ pub struct WorkflowJob {
     /// Which attempt of that.
     #[serde(default)]
     pub run_attempt: Option<u32>,
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
     /// The commit that the workflow runs for.
     pub head_sha: CommitSha,
     /// What its runner has to have.
@@ -117,6 +120,9 @@ pub struct WorkflowJob {
     pub labels: Vec<String>,
     /// How it stands.
     pub status: WorkflowJobStatus,
+    /// What came of it, once it is over: `success`, `failure`, `cancelled` and others.
+    #[serde(default)]
+    pub conclusion: Option<String>,
     /// The name of its runner; absent or empty while it has none.
     #[serde(default)]
     pub runner_name: Option<String>,

@@ -56,9 +56,11 @@ impl FakeGitHub {
             id: number,
             run_id: run,
             run_attempt: Some(1),
+            name: "gpu".into(),
             head_sha,
             labels: labels.iter().map(|&label| label.into()).collect(),
             status: WorkflowJobStatus::Queued,
+            conclusion: None,
             runner_name: None,
             started_at: None,
             completed_at: None,
@@ -85,11 +87,12 @@ impl FakeGitHub {
     }
 
     /// Ends a job, and with it the registration of its runner.
-    pub fn complete_workflow_job(&self, job: u64) {
+    pub fn complete_workflow_job(&self, job: u64, conclusion: &str) {
         let mut state = self.lock();
         let workflows = &mut state.workflows;
         let (id, known) = workflows.jobs.get_mut(&job).expect("it was queued");
         known.status = WorkflowJobStatus::Completed;
+        known.conclusion = Some(conclusion.into());
         let (id, run) = (*id, known.run_id);
         let is_over = workflows
             .jobs

@@ -93,6 +93,8 @@ fn of_job(job: &WorkflowJob) -> Value {
         "head_sha": job.head_sha,
         "labels": job.labels,
         "status": job.status,
+        "name": job.name,
+        "conclusion": job.conclusion,
         "runner_name": job.runner_name,
     })
 }
