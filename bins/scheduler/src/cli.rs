@@ -33,6 +33,44 @@ pub(crate) enum Command {
     Token(Token),
     /// Print the OpenAPI description of the API
     Openapi,
+    /// Write files of blueproof's from those of other programs
+    #[command(subcommand)]
+    Import(Import),
+    /// Answer hooks of GitHub's runner
+    #[command(subcommand)]
+    Hook(Hook),
+}
+
+/// From which program.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Import {
+    /// Print the RunnerScaleSet for the values of the Helm chart gha-runner-scale-set; name what has no place in it
+    Arc(Arc),
+}
+
+/// The values of a chart.
+#[derive(Debug, Args)]
+pub(crate) struct Arc {
+    /// The file with the values
+    pub(crate) values: PathBuf,
+    /// The name of the Helm release, which is the scale set's name where the values set none
+    #[arg(long, value_name = "RELEASE")]
+    pub(crate) name: Option<String>,
+}
+
+/// Which hook.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hook {
+    /// Ask the scheduler whether the job may start that is about to; end with an error unless it may
+    JobStarted(JobStarted),
+}
+
+/// Where to ask.
+#[derive(Debug, Args)]
+pub(crate) struct JobStarted {
+    /// The address of the scheduler's `--runner-hook`, such as http://127.0.0.1:8791
+    #[arg(long, value_name = "URL")]
+    pub(crate) scheduler: String,
 }
 
 /// What is served, and where.
@@ -49,6 +87,12 @@ pub(crate) struct Serve {
     /// The connection to GitHub, a file of the kind GitHubConnection: pull requests of its repositories are followed
     #[arg(long, value_name = "FILE", env = "BLUEPROOF_GITHUB")]
     pub(crate) github: Option<PathBuf>,
+    /// Files of the kind RunnerScaleSet: runners of GitHub Actions are made for the jobs of each
+    #[arg(long, value_name = "FILE", env = "BLUEPROOF_RUNNERS", value_delimiter = ',')]
+    pub(crate) runners: Vec<PathBuf>,
+    /// Where runners ask whether a job may start: a loopback address and port, such as 127.0.0.1:8791
+    #[arg(long, value_name = "ADDRESS", env = "BLUEPROOF_RUNNER_HOOK")]
+    pub(crate) runner_hook: Option<Address>,
     #[command(flatten)]
     pub(crate) machine: Machine,
     #[command(flatten)]

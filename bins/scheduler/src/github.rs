@@ -2,7 +2,7 @@
 
 mod blueprints;
 mod describe;
-mod secrets;
+pub(crate) mod secrets;
 
 use std::{
     collections::BTreeSet,
@@ -45,6 +45,8 @@ pub(crate) struct GitHub {
     received: Arc<Notify>,
     changed: mpsc::Sender<PullRequestNumber>,
     looks: mpsc::Receiver<PullRequestNumber>,
+    /// Who is told of a job of GitHub Actions that has changed.
+    jobs: Option<Arc<Notify>>,
 }
 
 impl GitHub {
@@ -75,7 +77,16 @@ impl GitHub {
             received: Arc::default(),
             changed,
             looks,
+            jobs: None,
         })
+    }
+
+    /// Has somebody told of each job of GitHub Actions that has changed.
+    pub(crate) fn telling_of(self, jobs: Arc<Notify>) -> Self {
+        Self {
+            jobs: Some(jobs),
+            ..self
+        }
     }
 
     /// Returns what GitHub adds to the machine: runs are shown there, and asked about once more before they start.
@@ -147,7 +158,7 @@ impl GitHub {
             app: self.connection.app.as_ref().map(|app| u64::from(app.id)),
             queue: self.connection.queue(),
         };
-        let mut intake = Intake::new(ports, settings);
+        let mut intake = Intake::new(ports, settings).telling_of_jobs(self.jobs);
         if let Some(comments) = self.comments {
             intake = intake.answering(comments);
         }
@@ -190,7 +201,7 @@ fn tokens(connection: &Connection, beside: &dyn Fn(&Path) -> PathBuf) -> Result<
 }
 
 /// Returns the first mistake, with the others as what is to be mended, too.
-fn all_in_one(mistakes: Vec<Diagnostic>) -> Diagnostic {
+pub(crate) fn all_in_one(mistakes: Vec<Diagnostic>) -> Diagnostic {
     let mut mistakes = mistakes.into_iter();
     let first = mistakes.next().expect("a file that is refused has a mistake");
     mistakes.fold(first, |first, other| {

@@ -4,7 +4,10 @@
 
 mod cli;
 mod github;
+mod hook;
+mod import;
 mod places;
+mod runners;
 mod serve;
 mod token;
 
@@ -12,7 +15,7 @@ use std::{io::Write as _, process::ExitCode};
 
 use blueproof_diagnostic::Diagnostic;
 use clap::Parser as _;
-use cli::{Cli, Command};
+use cli::{Cli, Command, Hook, Import};
 
 /// The exit code for what is typed or configured, and is wrong.
 const USAGE: u8 = 2;
@@ -22,6 +25,8 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::serve(&arguments),
         Command::Token(arguments) => token::token(&arguments),
         Command::Openapi => openapi(),
+        Command::Import(Import::Arc(arguments)) => import::arc(&arguments),
+        Command::Hook(Hook::JobStarted(arguments)) => hook::job_started(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,7 +15,7 @@ use blueproof_host::{
 use blueproof_machine::{LocalPolicy, Machine, MachineConfig};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::watch,
+    sync::{Notify, watch},
     task::{JoinError, JoinSet},
 };
 use tracing_subscriber::{EnvFilter, filter::LevelFilter, fmt};
@@ -24,6 +24,7 @@ use crate::{
     cli::{self, Isolation, LogFormat, Serve},
     github::GitHub,
     places,
+    runners::Runners,
 };
 
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Diagnostic> {
@@ -71,6 +72,7 @@ fn filter(text: &str) -> Result<EnvFilter, Diagnostic> {
 async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let config = config(arguments)?;
     let github = arguments.github.as_deref().map(GitHub::read).transpose()?;
+    let runners = Runners::read(&arguments.runners, arguments.runner_hook.clone())?;
     let stops = until_told_to_stop()?;
     if github.is_some() && matches!(arguments.machine.isolation, Isolation::Disposable) {
         tracing::warn!(
@@ -98,24 +100,22 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         env!("CARGO_PKG_VERSION"),
     );
     let listening = listen(&arguments.addresses(&config)).await?;
-    let webhooks = match &github {
-        Some(github) => github.listen().await?,
-        None => None,
-    };
+    let (webhooks, hook) = listen_to_github(github.as_ref(), runners.as_ref()).await?;
     tokio::spawn(tell_standing(service.standing()));
     let mut working = {
         let service = service.clone();
         tokio::spawn(async move { service.run().await })
     };
-    // What is asked for before is known who leads could be decided by another process.
-    let mut standing = service.standing();
-    tokio::select! {
-        _ = standing.wait_for(|standing| *standing != ServiceStatus::Starting) => {}
-        () = told(stops.clone()) => {}
-    }
+    until_known_who_leads(&service, &stops).await;
     let mut serving = answer(api, listening, &stops);
+    let (leads, jobs) = (leading(&service), Arc::new(Notify::new()));
     if let Some(github) = github {
-        follow(github, webhooks, &machine.store, &service, &mut serving, &stops);
+        let github = github.telling_of(Arc::clone(&jobs));
+        follow(github, webhooks, &machine.store, &leads, &mut serving, &stops);
+    }
+    if let Some(runners) = runners {
+        let of = (&service, config.store.as_path());
+        runners.start(hook, of, jobs, leads, stops.clone(), &mut serving)?;
     }
     tokio::select! {
         () = told(stops) => {}
@@ -129,6 +129,15 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     Ok(())
 }
 
+/// What is asked for before is known who leads could be decided by another process.
+async fn until_known_who_leads(service: &Service, stops: &watch::Receiver<bool>) {
+    let mut standing = service.standing();
+    tokio::select! {
+        _ = standing.wait_for(|standing| *standing != ServiceStatus::Starting) => {}
+        () = told(stops.clone()) => {}
+    }
+}
+
 /// Listens at each address. Nobody is answered yet.
 async fn listen(addresses: &[Address]) -> Result<Vec<Listening>, Diagnostic> {
     let mut all = Vec::new();
@@ -138,6 +147,22 @@ async fn listen(addresses: &[Address]) -> Result<Vec<Listening>, Diagnostic> {
         all.push(listening);
     }
     Ok(all)
+}
+
+/// Listens where GitHub sends its webhooks, and where its runners ask. Nobody is answered yet.
+async fn listen_to_github(
+    github: Option<&GitHub>,
+    runners: Option<&Runners>,
+) -> Result<(Option<Listening>, Option<Listening>), Diagnostic> {
+    let webhooks = match github {
+        Some(github) => github.listen().await?,
+        None => None,
+    };
+    let hook = match runners {
+        Some(runners) => runners.listen().await?,
+        None => None,
+    };
+    Ok((webhooks, hook))
 }
 
 /// Answers those who ask until it is told to stop.
@@ -155,15 +180,19 @@ fn follow(
     github: GitHub,
     webhooks: Option<Listening>,
     store: &Arc<SqliteStore>,
-    service: &Service,
+    leads: &watch::Receiver<bool>,
     serving: &mut JoinSet<()>,
     stops: &watch::Receiver<bool>,
 ) {
     if let Some((listening, receiver)) = webhooks.zip(github.receiver(store)) {
         serving.spawn(listening.serve(receiver.router(), told(stops.clone())));
     }
+    tokio::spawn(github.service(store).run(leads.clone()));
+}
+
+/// Returns whether this process leads, now and at each change.
+fn leading(service: &Service) -> watch::Receiver<bool> {
     let (leads, leading) = watch::channel(false);
-    tokio::spawn(github.service(store).run(leading));
     let mut standing = service.standing();
     tokio::spawn(async move {
         loop {
@@ -173,6 +202,7 @@ fn follow(
             }
         }
     });
+    leading
 }
 
 impl Serve {

@@ -22,6 +22,7 @@ use blueproof_core::{
     domain::{Actor, PullRequest, QueueName, RunRequest},
     ports::{CallError, Clock, Command, Retry, StoreClient},
 };
+use tokio::sync::Notify;
 
 pub use approve::{ApprovalRequest, PushPending};
 pub use error::IntakeError;
@@ -73,6 +74,8 @@ pub struct Intake {
     groups: BTreeSet<(RepositoryId, CommitSha)>,
     /// The comments that were heard, so that a poll hears none twice.
     heard: BTreeSet<(RepositoryId, u64)>,
+    /// Who is told of a job of GitHub Actions that has changed.
+    jobs: Option<Arc<Notify>>,
 }
 
 /// What the runs of a pull request follow from.
@@ -95,6 +98,7 @@ impl Intake {
             asked_for: BTreeMap::new(),
             groups: BTreeSet::new(),
             heard: BTreeSet::new(),
+            jobs: None,
         }
     }
 
@@ -102,6 +106,12 @@ impl Intake {
     pub fn answering(mut self, comments: Arc<StickyComments>) -> Self {
         self.comments = Some(comments);
         self
+    }
+
+    /// Has somebody told of each job of GitHub Actions that has changed: a reason to look, and nothing more.
+    #[must_use]
+    pub fn telling_of_jobs(self, jobs: Option<Arc<Notify>>) -> Self {
+        Self { jobs, ..self }
     }
 
     /// Looks at every open pull request of a repository, and at who may approve there: at the start, and now and then, for what a

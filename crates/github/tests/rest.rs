@@ -330,7 +330,7 @@ async fn jobs_of_workflow_runs_come_with_their_head_and_labels() {
         .expect("it is there");
     assert_eq!((&told.head_sha, told.event.as_str()), (&head, "pull_request"));
     let open = sides.rest.unfinished_runs(REPOSITORY).await.expect("it answers");
-    assert!(open.contains(&told));
+    assert_eq!(open, [told], "it is in both lists of the fake, and told once");
     let jobs = sides
         .rest
         .workflow_jobs(REPOSITORY, run)

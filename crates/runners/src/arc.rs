@@ -133,7 +133,12 @@ impl Found {
     fn count(&mut self, key: &str, node: &YamlNode) -> Option<i64> {
         let count = match node.value {
             Value::Int(count) => u32::try_from(count).ok().map(i64::from),
-            _ => None,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Map(_) => None,
         };
         if count.is_none() && !is_empty(node) {
             self.note(
@@ -279,7 +284,9 @@ fn app_is_there(entries: &[Entry]) -> bool {
 fn text(node: &YamlNode) -> Option<String> {
     match &node.value {
         Value::Text(text) => Some(text.clone()),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::List(_) | Value::Map(_) => {
+            None
+        }
     }
 }
 
@@ -289,7 +296,7 @@ fn plain(node: &YamlNode) -> Option<String> {
         Value::Int(number) => Some(number.to_string()),
         Value::Float(number) => Some(number.to_string()),
         Value::Text(text) => Some(text.clone()),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => None,
     }
 }
 

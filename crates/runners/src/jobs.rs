@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(told(&jobs, false), []);
         let of_another = ListedJob {
             head: "2".repeat(40),
-            ..queued.clone()
+            ..queued
         };
         assert_eq!(
             told(&[of_another], true),

@@ -18,22 +18,27 @@ use blueproof_scale_set::AppKey;
 const LARGEST: u64 = 1 << 20;
 
 /// Reads a file that people write. A link is followed: Kubernetes mounts secrets so.
-pub(super) fn text(path: &Path) -> Result<String, Diagnostic> {
+pub(crate) fn text(path: &Path) -> Result<String, Diagnostic> {
     read(path).map_err(|error| unreadable(path, &error))
 }
 
 /// Reads a file with a token.
 pub(super) fn token(path: &Path) -> Result<ApiToken, Diagnostic> {
+    plain_token(path).map(ApiToken::new)
+}
+
+/// Reads a file with a token, which is still a plain text then.
+pub(crate) fn plain_token(path: &Path) -> Result<String, Diagnostic> {
     let token = secret(path)?;
     // It becomes part of a header.
     match token.bytes().all(|byte| byte.is_ascii_graphic()) && !token.is_empty() {
-        true => Ok(ApiToken::new(token)),
+        true => Ok(token),
         false => Err(wrong(path, "it does not have one token in one line")),
     }
 }
 
 /// Reads a file with the private key of an App.
-pub(super) fn app_key(path: &Path) -> Result<AppKey, Diagnostic> {
+pub(crate) fn app_key(path: &Path) -> Result<AppKey, Diagnostic> {
     AppKey::from_pem(&secret(path)?).map_err(|error| wrong(path, &error.to_string()))
 }
 

@@ -43,6 +43,10 @@ impl Intake {
             }
             Payload::Push(_) => Ok(Handled::Ignored(Ignored::Action)),
             Payload::MergeGroup(event) => self.on_merge_group(event).await,
+            Payload::WorkflowJob(_) if self.jobs.is_some() => {
+                self.jobs.iter().for_each(|jobs| jobs.notify_waiters());
+                Ok(Handled::Looked)
+            }
             Payload::CheckSuite(_)
             | Payload::WorkflowJob(_)
             | Payload::Installation(_)

@@ -1,5 +1,7 @@
 //! The port's calls about GitHub Actions as requests.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use blueproof_core::ports::JitConfig;
 use serde::Deserialize;
@@ -63,7 +65,7 @@ impl Actions for RestGitHub {
     }
 
     async fn unfinished_runs(&self, id: RepositoryId) -> Result<Vec<WorkflowRun>, ApiError> {
-        let mut all = Vec::new();
+        let mut all = BTreeMap::new();
         // A run of which one job runs is in progress, whatever others wait for.
         for status in ["queued", "in_progress"] {
             let call = Call::get(format!(
@@ -71,9 +73,11 @@ impl Actions for RestGitHub {
                 self.path(id)?
             ));
             let entries = |page: Runs| page.workflow_runs;
-            all.extend(self.pages(call, "list workflow runs", entries).await?);
+            let runs = self.pages(call, "list workflow runs", entries).await?;
+            // One that begins between the two is in both.
+            all.extend(runs.into_iter().map(|run: WorkflowRun| (run.id, run)));
         }
-        Ok(all)
+        Ok(all.into_values().collect())
     }
 
     async fn workflow_jobs(&self, id: RepositoryId, run: u64) -> Result<Vec<WorkflowJob>, ApiError> {

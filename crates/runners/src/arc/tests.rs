@@ -1,3 +1,5 @@
+//! A chart's values become a file of ours, and whatever has no place in it is named.
+
 use super::*;
 use crate::settings::RunnerScaleSet;
 

@@ -1,3 +1,5 @@
+//! Files of the kind `RunnerScaleSet`, and the mistakes in them.
+
 use blueproof_core::domain::Gpus;
 
 use super::*;

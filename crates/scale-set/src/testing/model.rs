@@ -158,6 +158,12 @@ impl Model {
         self.add_set(set).id
     }
 
+    /// Returns the number of the scale set of a name.
+    pub fn scale_set_named(&self, name: &str) -> Option<ScaleSetId> {
+        let mut all = self.sets.iter();
+        all.find(|(_, set)| set.set.name == name).map(|(id, _)| *id)
+    }
+
     /// Returns a job.
     pub fn job(&self, id: RunnerRequestId) -> Option<&FakeJob> {
         self.jobs.get(&id)
