@@ -20,9 +20,9 @@ use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_github::rest::RestGitHub;
 use blueproof_host::{
     Service,
-    api::{Address, Listening},
+    api::{Address, Listening, MetricsWriter},
 };
-use blueproof_runners::{ControllerHandle, Ledger, hook, settings::RunnerScaleSet};
+use blueproof_runners::{ControllerHandle, Ledger, hook, metrics::RunnerMetrics, settings::RunnerScaleSet};
 use blueproof_scale_set::SqliteInbox;
 use jiff::Timestamp;
 use tokio::{
@@ -38,6 +38,7 @@ use rooms::Rooms;
 pub(crate) struct Runners {
     sets: Vec<Arc<RunnerSet>>,
     hook: Option<Address>,
+    metrics: Arc<RunnerMetrics>,
 }
 
 /// One scale set.
@@ -60,6 +61,7 @@ struct Shared {
     handles: Mutex<BTreeMap<String, (Arc<RunnerSet>, ControllerHandle)>>,
     /// Told when a job of a repository has changed.
     jobs: Arc<Notify>,
+    metrics: Arc<RunnerMetrics>,
 }
 
 impl Runners {
@@ -81,7 +83,17 @@ impl Runners {
                 "without --runner-hook no job can ask whether it may start: docs/runners.md says what that means"
             );
         }
-        Ok((!sets.is_empty()).then_some(Self { sets, hook }))
+        Ok((!sets.is_empty()).then_some(Self {
+            sets,
+            hook,
+            metrics: Arc::default(),
+        }))
+    }
+
+    /// Returns what writes the figures of runners for Prometheus.
+    pub(crate) fn metrics(&self) -> MetricsWriter {
+        let metrics = Arc::clone(&self.metrics);
+        Box::new(move |exposition| metrics.write(exposition))
     }
 
     /// Listens where runners ask whether a job may start. Nobody is answered yet.
@@ -104,7 +116,7 @@ impl Runners {
         stop: watch::Receiver<bool>,
         serving: &mut JoinSet<()>,
     ) -> Result<(), Diagnostic> {
-        let shared = Arc::new(Shared::open(service, store, jobs)?);
+        let shared = Arc::new(Shared::open(service, store, jobs, Arc::clone(&self.metrics))?);
         if let Some(listening) = listening {
             let judge = Arc::new(Judge(Arc::clone(&shared)));
             let mut stop = stop.clone();
@@ -170,7 +182,12 @@ impl RunnerSet {
 }
 
 impl Shared {
-    fn open(service: &Arc<Service>, store: &Path, jobs: Arc<Notify>) -> Result<Self, Diagnostic> {
+    fn open(
+        service: &Arc<Service>,
+        store: &Path,
+        jobs: Arc<Notify>,
+        metrics: Arc<RunnerMetrics>,
+    ) -> Result<Self, Diagnostic> {
         let unusable = |file: &Path, error: &(dyn std::error::Error + 'static)| {
             let message = format!("the ledger of runners `{}` cannot be used", file.display());
             let diagnostic = Diagnostic::error(Code::RunnerLedger, message).caused_by(error);
@@ -188,6 +205,7 @@ impl Shared {
             rooms: Rooms::default(),
             handles: Mutex::default(),
             jobs,
+            metrics,
         })
     }
 

@@ -99,6 +99,9 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
         tokens,
         env!("CARGO_PKG_VERSION"),
     );
+    let api = runners
+        .iter()
+        .fold(api, |api, runners| api.with_metrics(runners.metrics()));
     let listening = listen(&arguments.addresses(&config)).await?;
     let (webhooks, hook) = listen_to_github(github.as_ref(), runners.as_ref()).await?;
     tokio::spawn(tell_standing(service.standing()));

@@ -36,7 +36,10 @@ use axum::{
     response::Response,
     routing::get,
 };
-use blueproof_core::ports::{AttemptOutput, StoreClient};
+use blueproof_core::{
+    metrics::Exposition,
+    ports::{AttemptOutput, StoreClient},
+};
 
 use access::Caller;
 pub use access::Role;
@@ -65,7 +68,11 @@ pub struct Api {
     tokens: Tokens,
     turns: Turns,
     version: String,
+    metrics: Vec<MetricsWriter>,
 }
+
+/// Writes metrics that the scheduler does not know of.
+pub type MetricsWriter = Box<dyn Fn(&mut Exposition) + Send + Sync>;
 
 impl Api {
     /// Returns the API of a service and its store. `version` is the program's.
@@ -83,7 +90,15 @@ impl Api {
             tokens,
             turns: Turns::default(),
             version: version.into(),
+            metrics: Vec::new(),
         }
+    }
+
+    /// Has metrics served beside the scheduler's.
+    #[must_use]
+    pub fn with_metrics(mut self, writer: MetricsWriter) -> Self {
+        self.metrics.push(writer);
+        self
     }
 
     /// Returns what answers requests, and the description of them.

@@ -19,6 +19,7 @@ pub mod hook;
 mod jobs;
 mod label;
 mod ledger;
+pub mod metrics;
 mod record;
 mod registrar;
 pub mod settings;

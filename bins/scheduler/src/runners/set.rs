@@ -7,7 +7,7 @@ use blueproof_core::ports::SystemClock;
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_runners::{
     Controller, ControllerHandle, ControllerPorts, FleetHandler, FleetSettings, Registrar, ScaleSetRegistrar,
-    settings::Binding,
+    metrics::MeasuredSet, settings::Binding,
 };
 use blueproof_scale_set::{
     Client, DEFAULT_GROUP, Inbox, Label, Listener, ListenerOptions, NewScaleSet, RunnerGroupId, ScaleSet,
@@ -62,7 +62,7 @@ async fn serve(
                 &client.of_scale_set(made.id),
                 made.id,
                 Arc::new(shared.inbox.clone()) as Arc<dyn Inbox>,
-                FleetHandler::new(handle.inputs.clone()),
+                FleetHandler::new(handle.inputs.clone()).observed_by(shared.metrics.observer()),
                 handle.capacity,
                 ListenerOptions::of(owner()),
             );
@@ -130,6 +130,13 @@ async fn start(
         let message = format!("the runners of `{}` are not known", set.name());
         Diagnostic::error(Code::RunnerLedger, message).caused_by(&error)
     })?;
+    let measured = MeasuredSet {
+        scope: settings.config_url().scope().clone(),
+        min_runners: settings.min_runners,
+        max_runners: settings.max_runners.value,
+        figures: handle.figures.clone(),
+    };
+    shared.metrics.add(set.name(), measured);
     let known = (Arc::clone(set), handle.clone());
     shared.handles().insert(set.name().to_owned(), known);
     let controlling = controller.run(stop.clone());

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use blueproof_core::metrics::Format;
+use blueproof_core::metrics::{Exposition, Format, families};
 use blueproof_diagnostic::{Code, Diagnostic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,7 +118,7 @@ pub(super) async fn metrics(State(api): State<Arc<Api>>, headers: HeaderMap) -> 
     };
     let page = api
         .service
-        .ask(move |scheduler| scheduler.metrics().render(format))
+        .ask(blueproof_core::scheduler::Scheduler::metrics)
         .await;
     let page = page.ok_or_else(|| match not_leading(&api) {
         Some(why) => ApiError::unavailable(why),
@@ -127,10 +127,15 @@ pub(super) async fn metrics(State(api): State<Arc<Api>>, headers: HeaderMap) -> 
             ApiError::unavailable(Diagnostic::error(Code::NotServing, message))
         }
     })?;
+    let mut exposition = Exposition::new(format);
+    page.write(families(), &mut exposition);
+    for write in &api.metrics {
+        write(&mut exposition);
+    }
     Ok((
         StatusCode::OK,
         [(header::CONTENT_TYPE, format.content_type())],
-        page,
+        exposition.finish(),
     )
         .into_response())
 }
