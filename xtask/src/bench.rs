@@ -7,6 +7,7 @@ mod api;
 mod check;
 mod figures;
 mod flood;
+mod github;
 mod gpu;
 mod inside;
 mod large_store;
@@ -75,6 +76,9 @@ enum Part {
     Queue,
     /// Scrapes of the GPU exporter, beside exporters in Python and Go on the same driver.
     Gpu,
+    /// How fast jobs of a runner scale set get their runners, and what scale sets cost.
+    #[value(name = "github")]
+    GitHub,
 }
 
 /// All that was measured, and on what.
@@ -141,6 +145,7 @@ fn measure(workspace: &Workspace, parts: &[Part], rounds: usize) -> Result<Vec<T
             (Part::Scheduler, _) => inside::scheduler(workspace)?,
             (Part::Queue, _) => queue::measure(workspace)?,
             (Part::Gpu, _) => gpu::measure(workspace, rounds)?,
+            (Part::GitHub, _) => github::measure(workspace)?,
         });
     }
     Ok(tables)

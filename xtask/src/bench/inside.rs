@@ -38,21 +38,26 @@ pub(super) fn store(workspace: &Workspace) -> Result<Vec<Table>> {
 }
 
 fn figures(workspace: &Workspace, bench: &str) -> Result<Vec<Figure>> {
-    let lines = lines(workspace, bench, &[])?;
+    let lines = lines(workspace, "blueproof-core", bench, &[])?;
     let figures = lines
         .iter()
         .map(|line| serde_json::from_str(line).with_context(|| format!("not a figure: {line}")));
     figures.collect()
 }
 
-/// Runs a bench of `blueproof-core`, and returns the lines of JSON that it prints.
-pub(super) fn lines(workspace: &Workspace, bench: &str, arguments: &[&str]) -> Result<Vec<String>> {
+/// Runs a bench of a package, and returns the lines of JSON that it prints.
+pub(super) fn lines(
+    workspace: &Workspace,
+    package: &str,
+    bench: &str,
+    arguments: &[&str],
+) -> Result<Vec<String>> {
     let invocation = Invocation::cargo([
         "bench",
         "--quiet",
         "--locked",
         "--package",
-        "blueproof-core",
+        package,
         "--bench",
         bench,
         "--",

@@ -97,12 +97,17 @@ pub(super) fn make(workspace: &Workspace, folder: &Path, settled: u64, unsettled
         &settled.to_string(),
         &unsettled.to_string(),
     ];
-    inside::lines(workspace, "large_store", &arguments)?;
+    inside::lines(workspace, "blueproof-core", "large_store", &arguments)?;
     Ok(store)
 }
 
 fn open(workspace: &Workspace, store: &Path) -> Result<Opened> {
-    let lines = inside::lines(workspace, "large_store", &["open", &shown(store)])?;
+    let lines = inside::lines(
+        workspace,
+        "blueproof-core",
+        "large_store",
+        &["open", &shown(store)],
+    )?;
     let line = lines.first().context("the bench printed nothing")?;
     serde_json::from_str(line).with_context(|| format!("not a figure: {line}"))
 }
