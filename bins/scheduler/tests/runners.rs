@@ -128,17 +128,25 @@ impl Place {
             .stdout(Stdio::null())
             .spawn();
         let mut served = Served(process.expect("it starts"));
-        let mut said = BufReader::new(served.0.stderr.take().expect("it is piped"));
-        let mut line = String::new();
-        while !line.contains("runners are made") {
-            line.clear();
-            assert_ne!(said.read_line(&mut line).expect("text"), 0, "it has ended");
+        let said = BufReader::new(served.0.stderr.take().expect("it is piped"));
+        let (sender, lines) = std::sync::mpsc::channel();
+        // It reads on when nobody listens any more, so that the program is never held up.
+        std::thread::spawn(move || {
+            said.lines()
+                .map_while(Result::ok)
+                .for_each(|line| drop(sender.send(line)));
+        });
+        loop {
+            let line = lines
+                .recv_timeout(BOUND)
+                .expect("it goes on, and says so in time");
             if let Some((_, address)) = line.split_once("answers runners address=") {
                 self.write("seen/hook", address.trim(), 0o600);
             }
+            if line.contains("runners are made") {
+                return served;
+            }
         }
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        served
     }
 
     /// Returns the files of an ending, by the runner's name, once there are so many.
