@@ -37,7 +37,7 @@ async fn main() {
         place.until_shown(&head, is_shown).await;
         shown.push(begun.elapsed());
     }
-    let requests = place.n_requests().await as f64 / PULL_REQUESTS as f64;
+    let requests = place.http.requests().await.len() as f64 / PULL_REQUESTS as f64;
     print("webhook to acknowledgement", acknowledged);
     print("webhook to check run", shown);
     let requests = json!({ "name": "requests to GitHub for a pull request", "mean": requests });

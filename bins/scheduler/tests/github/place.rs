@@ -75,7 +75,7 @@ pub(crate) enum News {
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     pub(crate) github: Arc<FakeGitHub>,
-    http: HttpFake,
+    pub(crate) http: HttpFake,
     pub(crate) ada: Account,
     pub(crate) mallory: Account,
 }
@@ -201,11 +201,6 @@ impl Place {
         }
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         (Served(process), address)
-    }
-
-    /// Returns how many requests GitHub was asked.
-    pub(crate) async fn n_requests(&self) -> usize {
-        self.http.requests().await.len()
     }
 
     pub(crate) fn store(&self) -> SqliteStore {
