@@ -1,12 +1,14 @@
-//! Runners for GitHub's jobs: how fast they are asked for, how soon a lost session is made good, and what scale sets cost.
+//! What GitHub is answered, and how soon: a decision of the gate, a webhook, a runner for a job; how soon a lost session is made good, and
+//! what scale sets cost.
 //!
-//! The service is its model with 50 ms for each answer, in the same process; the bench of `blueproof-runners` prints the figures.
+//! The benches of `blueproof-core`, `blueproof-scheduler` and `blueproof-runners` print the figures. For the last the service is its model with
+//! 50 ms for each answer, in the same process.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::{
-    figures::{Quantity, Row, Table},
+    figures::{Quantity, Row, Table, grouped},
     inside,
 };
 use crate::workspace::Workspace;
@@ -14,6 +16,9 @@ use crate::workspace::Workspace;
 /// GitHub's own controller took 15 seconds from 0 to 30 runners (ARC #3276).
 const LATENCY_AT_MOST: f64 = 0.25;
 const RECOVERY_AT_MOST: f64 = 5.0;
+const DECISION_AT_MOST: f64 = 0.005;
+/// A webhook is answered within a second.
+const ACKNOWLEDGED_WITHIN: f64 = 1.0;
 const MEMORY_AT_MOST: u64 = 64 << 20;
 /// The number of jobs, and that of scale sets, that the limits are about.
 const LIMITED: (f64, usize) = (400.0, 100);
@@ -33,6 +38,10 @@ struct Figure {
     #[serde(default)]
     calls: f64,
     #[serde(default)]
+    waiting: f64,
+    #[serde(default)]
+    mean: Option<f64>,
+    #[serde(default)]
     sets: usize,
     #[serde(default)]
     bytes: Option<u64>,
@@ -40,19 +49,72 @@ struct Figure {
 
 /// Measures all of it.
 pub(super) fn measure(workspace: &Workspace) -> Result<Vec<Table>> {
-    let mut figures = figures(workspace, &[])?;
+    let mut gate = figures(workspace, ("blueproof-core", "scheduler"), &[])?;
+    gate.retain(|figure| figure.name == "one approval");
+    let webhooks = figures(workspace, ("blueproof-scheduler", "webhooks"), &[])?;
+    let runners = ("blueproof-runners", "github");
+    let mut runner_figures = figures(workspace, runners, &[])?;
     for sets in ["1", "100", "500"] {
-        figures.extend(self::figures(workspace, &["memory", sets])?);
+        runner_figures.extend(figures(workspace, runners, &["memory", sets])?);
     }
-    Ok(vec![latency(&figures), costs(&figures)?])
+    Ok(vec![
+        approvals(&gate),
+        answers(&webhooks),
+        latency(&runner_figures),
+        costs(&runner_figures)?,
+    ])
 }
 
-fn figures(workspace: &Workspace, arguments: &[&str]) -> Result<Vec<Figure>> {
-    let lines = inside::lines(workspace, "blueproof-runners", "github", arguments)?;
+/// Returns the lines of a bench, by its package and name.
+fn figures(workspace: &Workspace, (package, bench): (&str, &str), arguments: &[&str]) -> Result<Vec<Figure>> {
+    let lines = inside::lines(workspace, package, bench, arguments)?;
     let figures = lines
         .iter()
         .map(|line| serde_json::from_str(line).with_context(|| format!("not a figure: {line}")));
     figures.collect()
+}
+
+/// What the gate takes to decide about one approval.
+fn approvals(figures: &[Figure]) -> Table {
+    let row = |figure: &Figure| {
+        let values = [figure.p99, figure.p50].map(|time| Some(Quantity::seconds(time)));
+        let name = format!("{} runs that wait", grouped(figure.waiting));
+        Row::of(name, values.into()).seconds_at_most(DECISION_AT_MOST)
+    };
+    Table {
+        title: "one decision of the gate".into(),
+        columns: vec!["p99".into(), "p50".into()],
+        rows: figures.iter().map(row).collect(),
+        notes: vec![
+            "an approval of a run that waits for one, up to its place in the queue; without the store".into(),
+        ],
+    }
+}
+
+/// How soon webhooks are answered.
+fn answers(figures: &[Figure]) -> Table {
+    let timed = figures.iter().filter(|figure| figure.mean.is_none());
+    let row = |figure: &Figure| {
+        let values = [figure.p95, figure.p50, figure.p99].map(|time| Some(Quantity::seconds(time)));
+        let row = Row::of(figure.name.clone(), values.into());
+        match figure.name.ends_with("acknowledgement") {
+            true => row.seconds_at_most(ACKNOWLEDGED_WITHIN),
+            false => row,
+        }
+    };
+    let counted = figures
+        .iter()
+        .filter_map(|figure| Some((&figure.name, figure.mean?)));
+    let mut notes: Vec<String> = counted.map(|(name, mean)| format!("{name}: {mean:.1}")).collect();
+    notes.push(
+        "GitHub is a fake that answers at once; the commit is fetched with git from this machine".into(),
+    );
+    Table {
+        title: "webhooks".into(),
+        columns: vec!["p95".into(), "p50".into(), "p99".into()],
+        rows: timed.map(row).collect(),
+        notes,
+    }
 }
 
 /// One row a number of jobs. The limit is of the first column, so that the 95th percentile stands there.
