@@ -34,7 +34,7 @@ use crate::{
 
 pub use actions::FakeRunner;
 use actions::FakeWorkflows;
-pub use http::{FAKE_TOKEN, HttpFake};
+pub use http::{FAKE_TOKEN, FakeAnswer, HttpFake};
 #[cfg(test)]
 pub(crate) use samples::{run_status, run_status_of};
 
@@ -243,21 +243,21 @@ impl FakeGitHub {
     pub fn open(&self, id: RepositoryId, author: &Account, paths: &[&str]) -> u64 {
         let mut state = self.lock();
         let (number, head, now) = (state.new_id(), state.new_commit(), state.now);
-        let branch = |name: &str, sha| Branch {
-            name: name.into(),
-            sha,
-            repo: None,
-        };
+        let repository = state.repository(id).info.clone();
         let info = PullRequestInfo {
             number,
             state: PullRequestState::Open,
             draft: Some(false),
             user: Some(author.clone()),
-            head: branch("topic", head),
+            head: Branch {
+                name: "topic".into(),
+                sha: head,
+                repo: Some(repository.clone()),
+            },
             base: Branch {
                 name: "main".into(),
                 sha: String::new(),
-                repo: Some(state.repository(id).info.clone()),
+                repo: Some(repository),
             },
             updated_at: now,
             labels: Vec::new(),

@@ -6,7 +6,7 @@
 mod actions;
 mod checks;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use jiff::SignedDuration;
@@ -29,9 +29,26 @@ const PAGE: usize = 2;
 /// The fake behind HTTP on loopback, until it is dropped.
 pub struct HttpFake {
     server: MockServer,
+    answers: Arc<Mutex<Vec<FakeAnswer>>>,
 }
 
-struct Face(Arc<FakeGitHub>);
+/// What the fake answered with, where that was JSON and no refusal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FakeAnswer {
+    /// The method of the request.
+    pub method: String,
+    /// The path of the request, without its query.
+    pub path: String,
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: Value,
+}
+
+struct Face {
+    github: Arc<FakeGitHub>,
+    answers: Arc<Mutex<Vec<FakeAnswer>>>,
+}
 
 /// An answer: its status and its body.
 type Answer = (u16, Body);
@@ -47,8 +64,13 @@ impl HttpFake {
     /// Has a fake answer on a free port of loopback.
     pub async fn start(github: Arc<FakeGitHub>) -> Self {
         let server = MockServer::start().await;
-        Mock::given(any()).respond_with(Face(github)).mount(&server).await;
-        Self { server }
+        let answers = Arc::default();
+        let face = Face {
+            github,
+            answers: Arc::clone(&answers),
+        };
+        Mock::given(any()).respond_with(face).mount(&server).await;
+        Self { server, answers }
     }
 
     /// Returns the address of the API.
@@ -60,12 +82,59 @@ impl HttpFake {
     pub async fn requests(&self) -> Vec<Request> {
         self.server.received_requests().await.unwrap_or_default()
     }
+
+    /// Returns what was answered in JSON, the first answer first, without refusals.
+    pub fn answers(&self) -> Vec<FakeAnswer> {
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Face {
+    /// Answers in JSON, and notes it.
+    fn json(&self, request: &Request, status: u16, body: Value) -> ResponseTemplate {
+        let template = ResponseTemplate::new(status).set_body_json(&body);
+        let answer = FakeAnswer {
+            method: request.method.to_string(),
+            path: request.url.path().to_owned(),
+            status,
+            body,
+        };
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(answer);
+        template
+    }
+
+    fn template(&self, request: &Request, status: u16, body: Body) -> ResponseTemplate {
+        let (key, entries) = match body {
+            Body::Json(body) => return self.json(request, status, body),
+            Body::Text(text) => return ResponseTemplate::new(status).set_body_string(text),
+            Body::List(key, entries) => (key, entries),
+        };
+        let total = entries.len();
+        let (told, next) = page(request, entries);
+        let body = match key {
+            Some(key) => json!({ "total_count": total, key: told }),
+            None => Value::Array(told),
+        };
+        let template = self.json(request, status, body);
+        match next {
+            Some(next) => template.insert_header("link", format!("<{next}>; rel=\"next\"")),
+            None => template,
+        }
+    }
 }
 
 impl Respond for Face {
     fn respond(&self, request: &Request) -> ResponseTemplate {
-        if let Some(answer) = installation_token(&self.0, request) {
-            return answer;
+        match as_app(&self.github, request) {
+            Some(Ok((status, body))) => return self.template(request, status, body),
+            Some(Err(refusal)) => return refusal,
+            None => {}
         }
         let authorised = request
             .headers
@@ -74,36 +143,46 @@ impl Respond for Face {
         if authorised != Some(&format!("Bearer {FAKE_TOKEN}")) {
             return refusal(401, "Bad credentials");
         }
-        if self.0.lock().is_down {
+        if self.github.lock().is_down {
             return refusal(503, "Service unavailable");
         }
-        if let Some(elsewhere) = moved(&self.0, request) {
+        if let Some(elsewhere) = moved(&self.github, request) {
             return ResponseTemplate::new(301).insert_header("location", elsewhere);
         }
-        let answer = answer(&self.0, request).now_or_never();
+        let answer = answer(&self.github, request).now_or_never();
         let answer = answer.expect("the fake waits for nothing");
         match answer {
-            Ok(Some((status, body))) => template(request, status, body),
+            Ok(Some((status, body))) => self.template(request, status, body),
             Ok(None) => refusal(404, "Not Found"),
             Err(error) => refusal(error.status.unwrap_or(502), "Not Found"),
         }
     }
 }
 
-/// Returns the answer to an App that asks for a token of its installation, where that is asked. Its signature is not checked.
-fn installation_token(github: &FakeGitHub, request: &Request) -> Option<ResponseTemplate> {
-    let path = request.url.path().strip_prefix("/app/installations/")?;
-    path.strip_suffix("/access_tokens")?;
-    let authorised = request.headers.get("authorization")?.to_str().ok()?;
+/// Returns the answer to an App that asks as itself, where that is asked. Its signature is not checked.
+fn as_app(github: &FakeGitHub, request: &Request) -> Option<Result<Answer, ResponseTemplate>> {
+    let path = request.url.path().strip_prefix("/app/")?;
+    let authorised = request
+        .headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok());
     let is_signed = authorised
-        .strip_prefix("Bearer ")
+        .and_then(|value| value.strip_prefix("Bearer "))
         .is_some_and(|token| token.split('.').count() == 3);
     if !is_signed {
-        return Some(refusal(401, "A JSON web token could not be decoded"));
+        return Some(Err(refusal(401, "A JSON web token could not be decoded")));
     }
+    let answer = match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["installations", _, "access_tokens"] => installation_token(github),
+        _ => return None,
+    };
+    Some(Ok(answer))
+}
+
+fn installation_token(github: &FakeGitHub) -> Answer {
     let in_an_hour = github.lock().now + SignedDuration::from_hours(1);
     let body = json!({ "token": FAKE_TOKEN, "expires_at": in_an_hour.to_string() });
-    Some(ResponseTemplate::new(201).set_body_json(body))
+    (201, Body::Json(body))
 }
 
 /// Returns where something is whose repository has another name by now.
@@ -124,35 +203,27 @@ fn refusal(status: u16, message: &str) -> ResponseTemplate {
         .set_body_json(json!({ "message": message }))
 }
 
-fn template(request: &Request, status: u16, body: Body) -> ResponseTemplate {
-    let template = ResponseTemplate::new(status);
-    let (key, entries) = match body {
-        Body::Json(body) => return template.set_body_json(body),
-        Body::Text(text) => return template.set_body_string(text),
-        Body::List(key, entries) => (key, entries),
-    };
+/// Returns the page of a list that is asked for, and the address of the next one.
+fn page(request: &Request, entries: Vec<Value>) -> (Vec<Value>, Option<String>) {
     let asked = request.url.query_pairs().find(|(name, _)| name == "page");
     let page: usize = asked.and_then(|(_, page)| page.parse().ok()).unwrap_or(1);
-    let total = entries.len();
-    let told: Vec<Value> = entries.into_iter().skip((page - 1) * PAGE).take(PAGE).collect();
-    let template = match page * PAGE < total {
-        true => {
-            let mut next = request.url.clone();
-            let others = request.url.query_pairs().filter(|(name, _)| name != "page");
-            let others: Vec<(String, String)> =
-                others.map(|(name, value)| (name.into(), value.into())).collect();
-            next.query_pairs_mut()
-                .clear()
-                .extend_pairs(others)
-                .append_pair("page", &(page + 1).to_string());
-            template.insert_header("link", format!("<{next}>; rel=\"next\""))
-        }
-        false => template,
-    };
-    match key {
-        Some(key) => template.set_body_json(json!({ "total_count": total, key: told })),
-        None => template.set_body_json(told),
-    }
+    let has_more = page * PAGE < entries.len();
+    let told = entries
+        .into_iter()
+        .skip(page.saturating_sub(1) * PAGE)
+        .take(PAGE)
+        .collect();
+    let next = has_more.then(|| {
+        let mut next = request.url.clone();
+        let others = request.url.query_pairs().filter(|(name, _)| name != "page");
+        let others: Vec<(String, String)> = others.map(|(name, value)| (name.into(), value.into())).collect();
+        next.query_pairs_mut()
+            .clear()
+            .extend_pairs(others)
+            .append_pair("page", &(page + 1).to_string());
+        next.to_string()
+    });
+    (told, next)
 }
 
 /// Returns what the fake answers; `None` where it has no such path.

@@ -100,7 +100,7 @@ pub(super) fn of_pull_request(info: &PullRequestInfo) -> Value {
         "state": info.state,
         "draft": info.draft,
         "user": info.user.as_ref().map(of_account),
-        "head": { "ref": info.head.name, "sha": info.head.sha, "repo": null },
+        "head": { "ref": info.head.name, "sha": info.head.sha, "repo": info.head.repo.as_ref().map(of_repository) },
         "base": {
             "ref": info.base.name,
             "sha": info.base.sha,
