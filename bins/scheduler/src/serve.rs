@@ -94,6 +94,7 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let tokens = arguments.tokens.tokens()?;
     let api = Api::new(
         machine.store.clone(),
+        machine.store.clone(),
         machine.output,
         service.clone(),
         tokens,

@@ -21,7 +21,8 @@ pub use clock::{Clock, SystemClock};
 pub use cluster::{AttemptNews, ClusterDriver, Clusters, NEWS_AT_MOST, News};
 pub use command::{Answer, Command, CommandId, LeftCommand, StoredCommand};
 pub use deliveries::{
-    Deliveries, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoredDelivery, TRIED_OFTEN,
+    Deliveries, DeliveryAbout, DeliveryClient, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery,
+    StoredDelivery, TRIED_OFTEN,
 };
 pub use gpu::{EventQueue, GpuEvents, GpuMeter, GpuProbe, GpuUsed, ProbeError, ProbeErrorKind};
 pub use leadership::{Leadership, Term};

@@ -37,9 +37,9 @@ use crate::{
     attempt::StoreIdentity,
     domain::{RequestKey, RunId, RunRequest},
     ports::{
-        Batch, Command, Deliveries, DeliveryState, Leadership, LeftCommand, LoggedFact, PendingDelivery,
-        Receipt, ReceivedDelivery, Removal, Seq, Store, StoreClient, StoreError, StoredCommand,
-        StoredDelivery, Term, Version,
+        Batch, Command, Deliveries, DeliveryClient, DeliveryState, Leadership, LeftCommand, LoggedFact,
+        PendingDelivery, Receipt, ReceivedDelivery, Removal, Seq, Store, StoreClient, StoreError,
+        StoredCommand, StoredDelivery, Term, Version,
     },
     view::{OutlookView, RunView},
 };
@@ -317,6 +317,28 @@ impl StoreClient for SqliteStore {
 }
 
 #[async_trait]
+impl DeliveryClient for SqliteStore {
+    async fn deliveries(&self, limit: usize) -> Result<Vec<StoredDelivery>, StoreError> {
+        self.read(move |connection| deliveries::all(connection, limit))
+            .await
+    }
+
+    async fn delivery(&self, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| deliveries::get(connection, &id))
+            .await
+    }
+
+    async fn replay_delivery(&self, id: &str) -> Result<bool, StoreError> {
+        let id = id.to_owned();
+        self.write("have a delivery worked on again", move |connection| {
+            deliveries::replay(connection, &id)
+        })
+        .await
+    }
+}
+
+#[async_trait]
 impl Deliveries for SqliteStore {
     async fn receive(&self, delivery: ReceivedDelivery) -> Result<Receipt, StoreError> {
         self.write("store a delivery in it", move |connection| {
@@ -334,25 +356,6 @@ impl Deliveries for SqliteStore {
         let id = id.to_owned();
         self.write("note what came of a delivery", move |connection| {
             deliveries::note(connection, &id, at, &state)
-        })
-        .await
-    }
-
-    async fn deliveries(&self, limit: usize) -> Result<Vec<StoredDelivery>, StoreError> {
-        self.read(move |connection| deliveries::all(connection, limit))
-            .await
-    }
-
-    async fn delivery(&self, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError> {
-        let id = id.to_owned();
-        self.read(move |connection| deliveries::get(connection, &id))
-            .await
-    }
-
-    async fn replay_delivery(&self, id: &str) -> Result<bool, StoreError> {
-        let id = id.to_owned();
-        self.write("have a delivery worked on again", move |connection| {
-            deliveries::replay(connection, &id)
         })
         .await
     }

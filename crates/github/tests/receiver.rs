@@ -5,7 +5,8 @@ use std::{net::SocketAddr, sync::Arc};
 use async_trait::async_trait;
 use blueproof_core::{
     ports::{
-        Deliveries, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoreError, StoredDelivery,
+        Deliveries, DeliveryClient, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoreError,
+        StoredDelivery,
     },
     testing::{FakeClock, MemoryDeliveries},
 };
@@ -155,6 +156,21 @@ fn full() -> StoreError {
 }
 
 #[async_trait]
+impl DeliveryClient for FullDisk {
+    async fn deliveries(&self, _: usize) -> Result<Vec<StoredDelivery>, StoreError> {
+        Err(full())
+    }
+
+    async fn delivery(&self, _: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError> {
+        Err(full())
+    }
+
+    async fn replay_delivery(&self, _: &str) -> Result<bool, StoreError> {
+        Err(full())
+    }
+}
+
+#[async_trait]
 impl Deliveries for FullDisk {
     async fn receive(&self, _: ReceivedDelivery) -> Result<Receipt, StoreError> {
         Err(full())
@@ -165,18 +181,6 @@ impl Deliveries for FullDisk {
     }
 
     async fn note_delivery(&self, _: &str, _: Timestamp, _: DeliveryState) -> Result<(), StoreError> {
-        Err(full())
-    }
-
-    async fn deliveries(&self, _: usize) -> Result<Vec<StoredDelivery>, StoreError> {
-        Err(full())
-    }
-
-    async fn delivery(&self, _: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError> {
-        Err(full())
-    }
-
-    async fn replay_delivery(&self, _: &str) -> Result<bool, StoreError> {
         Err(full())
     }
 

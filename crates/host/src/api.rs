@@ -9,6 +9,7 @@
 
 mod access;
 mod commands;
+mod deliveries;
 mod description;
 mod error;
 mod extract;
@@ -38,7 +39,7 @@ use axum::{
 };
 use blueproof_core::{
     metrics::Exposition,
-    ports::{AttemptOutput, StoreClient},
+    ports::{AttemptOutput, DeliveryClient, StoreClient},
 };
 
 use access::Caller;
@@ -63,6 +64,7 @@ const BODY_WITHIN: Duration = Duration::from_secs(10);
 /// What the API serves.
 pub struct Api {
     store: Arc<dyn StoreClient>,
+    deliveries: Arc<dyn DeliveryClient>,
     output: Arc<dyn AttemptOutput>,
     service: Arc<Service>,
     tokens: Tokens,
@@ -78,6 +80,7 @@ impl Api {
     /// Returns the API of a service and its store. `version` is the program's.
     pub fn new(
         store: Arc<dyn StoreClient>,
+        deliveries: Arc<dyn DeliveryClient>,
         output: Arc<dyn AttemptOutput>,
         service: Arc<Service>,
         tokens: Tokens,
@@ -85,6 +88,7 @@ impl Api {
     ) -> Self {
         Self {
             store,
+            deliveries,
             output,
             service,
             tokens,

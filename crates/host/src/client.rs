@@ -20,7 +20,10 @@ use async_trait::async_trait;
 use blueproof_core::{
     domain::{RequestKey, RunId, RunRequest},
     policy::Policy,
-    ports::{Command, LoggedFact, Seq, StoreClient, StoreError, StoredCommand, Version},
+    ports::{
+        Command, DeliveryClient, LoggedFact, Seq, StoreClient, StoreError, StoredCommand, StoredDelivery,
+        Version,
+    },
     view::RunView,
 };
 use blueproof_diagnostic::{Code, Diagnostic};
@@ -32,7 +35,7 @@ use tokio_rustls::rustls::crypto::ring;
 
 use crate::{
     output_problem::OUTPUT_PROBLEM,
-    wire::{COMMANDS_A_PAGE, Changed, FACTS_A_PAGE, RUNS_A_PAGE, SNAPSHOT_AT},
+    wire::{COMMANDS_A_PAGE, Changed, DELIVERIES_A_PAGE, FACTS_A_PAGE, RUNS_A_PAGE, SNAPSHOT_AT},
 };
 
 /// How long it may take to reach the server.
@@ -396,6 +399,35 @@ impl StoreClient for ServerClient {
             }
         }
         Ok(runs)
+    }
+}
+
+#[async_trait]
+impl DeliveryClient for ServerClient {
+    async fn deliveries(&self, limit: usize) -> Result<Vec<StoredDelivery>, StoreError> {
+        let query = [("limit", limit.clamp(1, DELIVERIES_A_PAGE as usize))];
+        let page: List<_> = self
+            .there(self.get(&["api", "v1", "deliveries"]).query(&query))
+            .await?;
+        Ok(page.items)
+    }
+
+    async fn delivery(&self, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError> {
+        let Some(stored) = self.read(self.get(&["api", "v1", "deliveries", id])).await? else {
+            return Ok(None);
+        };
+        let payload = self.get(&["api", "v1", "deliveries", id, "payload"]);
+        match self.send(payload).await? {
+            Some(response) => Ok(Some((stored, self.bytes(response).await?))),
+            // It was removed meanwhile.
+            None => Ok(None),
+        }
+    }
+
+    async fn replay_delivery(&self, id: &str) -> Result<bool, StoreError> {
+        let request = self.request(Method::POST, &["api", "v1", "deliveries", id, "replay"]);
+        let replayed: Option<StoredDelivery> = self.read(request).await?;
+        Ok(replayed.is_some())
     }
 }
 

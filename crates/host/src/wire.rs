@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 /// The header that says after which fact a snapshot was made.
 pub(crate) const SNAPSHOT_AT: &str = "blueproof-after";
 
-/// How many runs and commands are returned at once at most.
+/// How many runs, commands and deliveries are returned at once at most.
 pub(crate) const RUNS_A_PAGE: u32 = 1_000;
 pub(crate) const COMMANDS_A_PAGE: u32 = 1_000;
+pub(crate) const DELIVERIES_A_PAGE: u32 = 1_000;
 
 /// How many facts and records are returned at once at most.
 pub(crate) const FACTS_A_PAGE: u32 = 4_096;

@@ -15,7 +15,7 @@ use std::{
 
 use blueproof_core::{
     domain::RunId,
-    ports::{Deliveries as _, DeliveryState, StoreClient as _},
+    ports::{DeliveryClient as _, DeliveryState, StoreClient as _},
     sqlite::SqliteStore,
     view::RunView,
 };

@@ -4,18 +4,31 @@ use async_trait::async_trait;
 use blueproof_diagnostic::Diagnostic;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::StoreError;
 
 /// How often a delivery is tried in its turn. After that the others go first.
 pub const TRIED_OFTEN: u32 = 5;
 
+/// Deliveries as everybody sees them, whether or not they lead.
+#[async_trait]
+pub trait DeliveryClient: Send + Sync {
+    /// Returns deliveries without their bodies, the newest first, at most `limit`.
+    async fn deliveries(&self, limit: usize) -> Result<Vec<StoredDelivery>, StoreError>;
+
+    /// Returns a delivery with its body.
+    async fn delivery(&self, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError>;
+
+    /// Has a delivery worked on once more. Returns whether there is one.
+    async fn replay_delivery(&self, id: &str) -> Result<bool, StoreError>;
+}
+
 /// Deliveries of webhooks, as they came.
 ///
-/// One is stored before its sender is told that it arrived, and is worked on afterwards, by whoever leads. What is in it is not
-/// known here.
+/// One is stored before its sender is told that it arrived, and is worked on afterwards, by whoever leads.
 #[async_trait]
-pub trait Deliveries: Send + Sync {
+pub trait Deliveries: DeliveryClient {
     /// Stores a delivery, and returns once it would outlive a power cut. One whose id is known changes nothing, unless it was given up:
     /// its sender asks for another try then.
     async fn receive(&self, delivery: ReceivedDelivery) -> Result<Receipt, StoreError>;
@@ -26,15 +39,6 @@ pub trait Deliveries: Send + Sync {
 
     /// Notes what came of a delivery. Of one that is not there nothing is noted.
     async fn note_delivery(&self, id: &str, at: Timestamp, state: DeliveryState) -> Result<(), StoreError>;
-
-    /// Returns deliveries without their bodies, the newest first, at most `limit`.
-    async fn deliveries(&self, limit: usize) -> Result<Vec<StoredDelivery>, StoreError>;
-
-    /// Returns a delivery with its body.
-    async fn delivery(&self, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError>;
-
-    /// Has a delivery worked on once more. Returns whether there is one.
-    async fn replay_delivery(&self, id: &str) -> Result<bool, StoreError>;
 
     /// Removes deliveries that were received before a time and are not to be worked on any more. Returns how many there were.
     async fn prune_deliveries(&self, before: Timestamp) -> Result<usize, StoreError>;
@@ -88,6 +92,12 @@ pub struct StoredDelivery {
     pub id: String,
     /// What kind of event it tells of.
     pub event: String,
+    /// What was done, such as `opened`, where its body says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The name of the repository that it was done in, where its body says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
     /// When it came.
     pub received_at: Timestamp,
     /// How many bytes its body has.
@@ -99,6 +109,47 @@ pub struct StoredDelivery {
     pub noted_at: Option<Timestamp>,
     /// How it stands.
     pub state: DeliveryState,
+}
+
+/// What a body says of itself, where it is JSON and says so. Lists show it; nothing is decided by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeliveryAbout {
+    /// What was done, such as `opened`.
+    pub action: Option<String>,
+    /// The name of the repository that it was done in.
+    pub repository: Option<String>,
+}
+
+impl DeliveryAbout {
+    /// The most bytes of a body that is looked into: a list is not to read gigabytes.
+    pub const BODY_AT_MOST: usize = 1 << 20;
+
+    /// The most bytes of a word. GitHub's are shorter.
+    const WORD_AT_MOST: usize = 200;
+
+    /// Reads what a body says of itself.
+    pub fn of(body: &[u8]) -> Self {
+        /// The members of a payload, as GitHub calls them.
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Said {
+            action: Option<Value>,
+            repository: Option<Value>,
+        }
+        if body.len() > Self::BODY_AT_MOST {
+            return Self::default();
+        }
+        let said: Said = serde_json::from_slice(body).unwrap_or_default();
+        let word = |value: Option<&Value>| {
+            let word = value.and_then(Value::as_str)?;
+            (word.len() <= Self::WORD_AT_MOST).then(|| word.to_owned())
+        };
+        let repository = said.repository.as_ref().and_then(|one| one.get("full_name"));
+        Self {
+            action: word(said.action.as_ref()),
+            repository: word(repository),
+        }
+    }
 }
 
 /// How a delivery stands.
@@ -147,5 +198,44 @@ impl std::fmt::Debug for PendingDelivery {
             "PendingDelivery({id}, {event}, {attempts} attempts, {} bytes)",
             body.len()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_says_what_it_is_about_whatever_else_it_is() {
+        let about = |body: &str| {
+            let DeliveryAbout { action, repository } = DeliveryAbout::of(body.as_bytes());
+            (action.unwrap_or_default(), repository.unwrap_or_default())
+        };
+        let said = |action: &str, repository: &str| (action.to_owned(), repository.to_owned());
+        let whole = r#"{"action": "opened", "repository": {"full_name": "a/b"}, "sender": {}}"#;
+        assert_eq!(about(whole), said("opened", "a/b"));
+        assert_eq!(about(r#"{"repository": {"full_name": "a/b"}}"#), said("", "a/b"));
+        for nothing in [
+            "",
+            "{",
+            "[]",
+            "7",
+            "\u{0}",
+            r#"{"action": 7, "repository": "a/b"}"#,
+            r#"{"action": null, "repository": {"full_name": {}}}"#,
+        ] {
+            assert_eq!(about(nothing), said("", ""), "{nothing}");
+        }
+        let long = format!(r#"{{"action": "{}"}}"#, "a".repeat(201));
+        assert_eq!(about(&long), said("", ""));
+        let huge = format!(
+            r#"{{"action": "opened"{}}}"#,
+            " ".repeat(DeliveryAbout::BODY_AT_MOST)
+        );
+        assert_eq!(about(&huge), said("", ""), "it is not looked into");
+        assert_eq!(
+            DeliveryAbout::of(b"{\"action\": \"\xff\"}"),
+            DeliveryAbout::default()
+        );
     }
 }

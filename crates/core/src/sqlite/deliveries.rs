@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::columns::{Error, json, text, value};
-use crate::ports::{DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoredDelivery, TRIED_OFTEN};
+use crate::ports::{
+    DeliveryAbout, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoredDelivery, TRIED_OFTEN,
+};
 
 /// What stands in the column `state`, so that those that are pending are found without reading the others.
 const PENDING: i64 = 0;
@@ -12,7 +14,9 @@ const DONE: i64 = 1;
 const GIVEN_UP: i64 = 2;
 
 /// The columns of a delivery without its body.
-const COLUMNS: &str = "id, event, received_at, length(body), attempts, noted_at, told";
+/// A body that is looked into for a list comes with it.
+const COLUMNS: &str =
+    "id, event, received_at, length(body), attempts, noted_at, told, iif(length(body) <= ?2, body, x'')";
 
 pub(super) fn receive(connection: &mut Connection, delivery: &ReceivedDelivery) -> Result<Receipt, Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -85,7 +89,7 @@ pub(super) fn all(connection: &mut Connection, limit: usize) -> Result<Vec<Store
     let sql = format!("SELECT {COLUMNS} FROM delivery ORDER BY seq DESC LIMIT ?1");
     let mut select = connection.prepare_cached(&sql)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = select.query([limit])?;
+    let mut rows = select.query(params![limit, looked_into()])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(stored(row)?);
@@ -96,7 +100,7 @@ pub(super) fn all(connection: &mut Connection, limit: usize) -> Result<Vec<Store
 pub(super) fn get(connection: &mut Connection, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, Error> {
     let sql = format!("SELECT {COLUMNS}, body FROM delivery WHERE id = ?1");
     let mut select = connection.prepare_cached(&sql)?;
-    let found = select.query_row([id], |row| Ok((stored(row), row.get(7)?)));
+    let found = select.query_row(params![id, looked_into()], |row| Ok((stored(row), row.get(8)?)));
     let Some((delivery, body)) = found.optional()? else {
         return Ok(None);
     };
@@ -127,11 +131,18 @@ pub(super) fn prune(connection: &mut Connection, before: Timestamp) -> Result<us
     Ok(removed)
 }
 
+fn looked_into() -> i64 {
+    i64::try_from(DeliveryAbout::BODY_AT_MOST).unwrap_or(i64::MAX)
+}
+
 fn stored(row: &Row<'_>) -> Result<StoredDelivery, Error> {
     let noted_at: Option<String> = row.get(5)?;
+    let about = DeliveryAbout::of(&row.get::<_, Vec<u8>>(7)?);
     Ok(StoredDelivery {
         id: text(row, 0)?,
         event: text(row, 1)?,
+        action: about.action,
+        repository: about.repository,
         received_at: time(&text(row, 2)?)?,
         size: row.get(3)?,
         attempts: row.get(4)?,

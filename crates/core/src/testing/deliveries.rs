@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::ports::{
-    Deliveries, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery, StoreError, StoredDelivery,
-    TRIED_OFTEN,
+    Deliveries, DeliveryAbout, DeliveryClient, DeliveryState, PendingDelivery, Receipt, ReceivedDelivery,
+    StoreError, StoredDelivery, TRIED_OFTEN,
 };
 
 /// Deliveries in memory.
@@ -41,6 +41,23 @@ fn is_pending(delivery: &StoredDelivery) -> bool {
 }
 
 #[async_trait]
+impl DeliveryClient for MemoryDeliveries {
+    async fn deliveries(&self, limit: usize) -> Result<Vec<StoredDelivery>, StoreError> {
+        let kept = self.lock();
+        let newest = kept.iter().rev().take(limit);
+        Ok(newest.map(|(known, _)| known.clone()).collect())
+    }
+
+    async fn delivery(&self, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError> {
+        Ok(self.lock().iter().find(|(known, _)| known.id == id).cloned())
+    }
+
+    async fn replay_delivery(&self, id: &str) -> Result<bool, StoreError> {
+        Ok(self.again(id, |_| true))
+    }
+}
+
+#[async_trait]
 impl Deliveries for MemoryDeliveries {
     async fn receive(&self, delivery: ReceivedDelivery) -> Result<Receipt, StoreError> {
         if self.lock().iter().any(|(known, _)| known.id == delivery.id) {
@@ -50,9 +67,12 @@ impl Deliveries for MemoryDeliveries {
                 false => Receipt::Duplicate,
             });
         }
+        let about = DeliveryAbout::of(&delivery.body);
         let stored = StoredDelivery {
             id: delivery.id,
             event: delivery.event,
+            action: about.action,
+            repository: about.repository,
             received_at: delivery.received_at,
             size: delivery.body.len() as u64,
             attempts: 0,
@@ -88,20 +108,6 @@ impl Deliveries for MemoryDeliveries {
             known.attempts += 1;
         }
         Ok(())
-    }
-
-    async fn deliveries(&self, limit: usize) -> Result<Vec<StoredDelivery>, StoreError> {
-        let kept = self.lock();
-        let newest = kept.iter().rev().take(limit);
-        Ok(newest.map(|(known, _)| known.clone()).collect())
-    }
-
-    async fn delivery(&self, id: &str) -> Result<Option<(StoredDelivery, Vec<u8>)>, StoreError> {
-        Ok(self.lock().iter().find(|(known, _)| known.id == id).cloned())
-    }
-
-    async fn replay_delivery(&self, id: &str) -> Result<bool, StoreError> {
-        Ok(self.again(id, |_| true))
     }
 
     async fn prune_deliveries(&self, before: Timestamp) -> Result<usize, StoreError> {

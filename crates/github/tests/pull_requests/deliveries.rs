@@ -2,7 +2,7 @@
 
 use blueproof_core::{
     domain::RunState,
-    ports::{Deliveries, DeliveryState, Receipt, ReceivedDelivery},
+    ports::{Deliveries, DeliveryClient as _, DeliveryState, Receipt, ReceivedDelivery},
     testing::MemoryDeliveries,
 };
 use blueproof_diagnostic::Code;

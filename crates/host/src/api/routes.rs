@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use aide::{
-    axum::{ApiRouter, routing::get_with},
+    axum::{
+        ApiRouter,
+        routing::{get_with, post_with},
+    },
     openapi::{MediaType, ReferenceOr, Response, StatusCode},
     transform::TransformOperation,
 };
 use axum::Json;
-use blueproof_core::ports::StoredCommand;
+use blueproof_core::ports::{StoredCommand, StoredDelivery};
 use blueproof_diagnostic::Diagnostic;
 
-use super::{Api, commands, facts, outputs, queues, runs, status};
+use super::{Api, commands, deliveries, facts, outputs, queues, runs, status};
 
 /// What is not JSON.
 const EVENTS: &str = "text/event-stream";
@@ -47,11 +50,25 @@ pub(super) fn routes() -> ApiRouter<Arc<Api>> {
                 .response_with::<409, Json<Diagnostic>, _>(|of| of.description("Another command has its key"))
         }),
     );
+    let router = router.api_route(
+        "/api/v1/deliveries/{delivery}/replay",
+        post_with(deliveries::replay, |of: TransformOperation<'_>| {
+            let summary = "Have a delivery worked on once more; nothing that came of it before is done twice";
+            told(of, "replayDelivery", summary)
+                .response::<202, Json<StoredDelivery>>()
+                .response_with::<403, Json<Diagnostic>, _>(|of| {
+                    of.description("The role of the token is too low")
+                })
+        }),
+    );
     reads! { router;
         "/api/v1/status" status::status, "getStatus", "How the scheduler stands";
         "/api/v1/policy" queues::policy, "getPolicy", "What the scheduler goes by";
         "/api/v1/queues" queues::queues, "getQueues", "The queues that hold";
         "/api/v1/commands/{key}" commands::get, "getCommand", "What became of what was asked for";
+        "/api/v1/deliveries" deliveries::list, "listDeliveries", "Deliveries of webhooks, the newest first";
+        "/api/v1/deliveries/{delivery}" deliveries::get, "getDelivery", "A delivery as it stands";
+        "/api/v1/deliveries/{delivery}/payload" deliveries::payload, "getPayload", "The body of a delivery, as it came", BYTES;
         "/api/v1/runs" runs::list, "listRuns", "Runs, the newest first";
         "/api/v1/runs/{run}" runs::get, "getRun", "A run as it stands";
         "/api/v1/runs/{run}/request" runs::request, "getRequest", "What was asked for with the request that made a run";

@@ -6,7 +6,9 @@ use blueproof_core::{
     engine::Ports,
     policy::Policy,
     ports::{Clusters, Leadership as _},
-    testing::{FakeClock, FakeCluster, FakeLease, FakeOutput, FakeReporter, MemoryStore, two_cores},
+    testing::{
+        FakeClock, FakeCluster, FakeLease, FakeOutput, FakeReporter, MemoryDeliveries, MemoryStore, two_cores,
+    },
 };
 use blueproof_host::{
     Host, ServerAddress, ServerClient, Service, ServiceStatus,
@@ -18,6 +20,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 /// A scheduler that serves; it ends with this.
 pub(crate) struct Served {
     pub(crate) store: Arc<MemoryStore>,
+    pub(crate) deliveries: Arc<MemoryDeliveries>,
     pub(crate) output: Arc<FakeOutput>,
     pub(crate) clock: Arc<FakeClock>,
     pub(crate) service: Arc<Service>,
@@ -63,9 +66,17 @@ impl Served {
     async fn led_by(on: On, folder: TempDir, store: Arc<MemoryStore>, lease: FakeLease) -> Self {
         let clock = Arc::<FakeClock>::default();
         let output = Arc::<FakeOutput>::default();
+        let deliveries = Arc::<MemoryDeliveries>::default();
         let service = Arc::new(Service::new(host(&store, &clock, lease)));
         let tokens = Tokens::at(tokens_file(&folder));
-        let api = Api::new(store.clone(), output.clone(), service.clone(), tokens, "1.2.3");
+        let api = Api::new(
+            store.clone(),
+            deliveries.clone(),
+            output.clone(),
+            service.clone(),
+            tokens,
+            "1.2.3",
+        );
         let listen = match on {
             On::Socket => Address::Unix(folder.path().join("scheduler.sock")),
             On::Loopback => "127.0.0.1:0".parse().expect("an address"),
@@ -77,6 +88,7 @@ impl Served {
         let serving = tokio::spawn(listening.serve(app, async { drop(ends.await) }));
         Self {
             store,
+            deliveries,
             output,
             clock,
             service,

@@ -3,7 +3,9 @@
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::ports::{Deliveries, DeliveryState, Receipt, ReceivedDelivery, TRIED_OFTEN};
+use crate::ports::{
+    Deliveries, DeliveryAbout, DeliveryState, Receipt, ReceivedDelivery, StoredDelivery, TRIED_OFTEN,
+};
 
 /// Puts deliveries to their promises. They are empty before, and are not afterwards.
 pub async fn deliveries_keep_their_promises(deliveries: &dyn Deliveries) {
@@ -11,6 +13,7 @@ pub async fn deliveries_keep_their_promises(deliveries: &dyn Deliveries) {
     what_was_given_up_is_tried_again(deliveries).await;
     what_was_tried_often_keeps_no_other_waiting(deliveries).await;
     what_is_to_be_worked_on_is_never_removed(deliveries).await;
+    a_list_says_what_each_is_about(deliveries).await;
 }
 
 fn delivery(id: &str, minute: i64) -> ReceivedDelivery {
@@ -110,4 +113,29 @@ async fn what_is_to_be_worked_on_is_never_removed(deliveries: &dyn Deliveries) {
     assert_eq!(deliveries.prune_deliveries(at(60)).await.expect("a write"), 1);
     assert_eq!(pending(deliveries).await, ["a"]);
     assert_eq!(deliveries.delivery("b").await.expect("a read"), None);
+}
+
+async fn a_list_says_what_each_is_about(deliveries: &dyn Deliveries) {
+    let told = ReceivedDelivery {
+        body: br#"{"action": "opened", "repository": {"full_name": "kubeflow/trainer"}}"#.to_vec(),
+        ..delivery("d", 8)
+    };
+    deliveries.receive(told).await.expect("a write");
+    let huge = ReceivedDelivery {
+        body: vec![b' '; DeliveryAbout::BODY_AT_MOST + 1],
+        ..delivery("e", 9)
+    };
+    deliveries.receive(huge).await.expect("a write");
+    let listed = deliveries.deliveries(3).await.expect("a read");
+    let about = |delivery: StoredDelivery| (delivery.id, delivery.action, delivery.repository);
+    let (action, repository) = (Some("opened".to_owned()), Some("kubeflow/trainer".to_owned()));
+    let expected = [
+        ("e".to_owned(), None, None),
+        ("d".to_owned(), action, repository),
+        ("a".to_owned(), None, None),
+    ];
+    assert_eq!(listed.into_iter().map(about).collect::<Vec<_>>(), expected);
+    let one = deliveries.delivery("d").await.expect("a read");
+    let (one, _) = one.expect("it is there");
+    assert_eq!(about(one), expected[1]);
 }
