@@ -4,7 +4,7 @@ use std::{fs, ops::Deref, sync::Arc};
 
 use blueproof_cluster::local::LocalOutput;
 use blueproof_core::{
-    ports::{AttemptOutput, StoreClient, StoreError},
+    ports::{AttemptOutput, DeliveryClient, StoreClient, StoreError},
     sqlite::SqliteStore,
 };
 use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
@@ -64,6 +64,14 @@ impl Backend {
         match self {
             Self::Here { output, .. } => output.clone(),
             Self::Server(client) => client.clone(),
+        }
+    }
+
+    /// Returns the deliveries of webhooks.
+    pub(crate) fn deliveries(&self) -> &dyn DeliveryClient {
+        match self {
+            Self::Here { store, .. } => &**store,
+            Self::Server(client) => &**client,
         }
     }
 

@@ -8,6 +8,7 @@ mod quota;
 mod read;
 mod simulate;
 mod store;
+mod webhook;
 
 use std::ffi::OsString;
 
@@ -27,6 +28,10 @@ pub(crate) use read::{
 };
 
 pub(crate) use store::{StoreArguments, StoreCommand, StorePrune};
+
+pub(crate) use webhook::{
+    Webhook, WebhookCommand, WebhookList, WebhookReplay, WebhookSend, WebhookShow, WebhookState,
+};
 
 pub(crate) use simulate::{Backtest, Generator, Plainer, Simulate, WhatIf};
 
@@ -107,6 +112,8 @@ pub(crate) enum Command {
     Quota(Quota),
     /// Check the store, repair it, and remove old runs
     Store(StoreArguments),
+    /// Show deliveries of GitHub's webhooks, and have them worked on again
+    Webhook(Webhook),
     /// Print metrics of queues and runs for Prometheus
     Metrics(Metrics),
     /// Simulate jobs and queues in virtual time

@@ -27,6 +27,7 @@ mod simulate;
 mod store;
 mod version;
 mod wait;
+mod webhook;
 mod whatif;
 mod why;
 
@@ -89,6 +90,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Why(arguments) => why::why(&arguments, &cli.flags),
         Command::Quota(arguments) => quota::quota(&arguments, &cli.flags),
         Command::Store(arguments) => store::store(&arguments, &cli.flags),
+        Command::Webhook(arguments) => webhook::webhook(&arguments, &cli.flags),
         Command::Metrics(arguments) => metrics::metrics(&arguments, &cli.flags),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::WhatIf(arguments) => whatif::whatif(&arguments, &cli.flags),

@@ -59,19 +59,22 @@ impl From<DocumentFormat> for Encoding {
 pub(crate) fn print(answer: &str) -> Result<(), Problem> {
     let mut stdout = anstream::stdout().lock();
     let written = stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush());
-    written.map_err(|error| {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Problem {
-                diagnostics: Vec::new(),
-                exit: Exit::Ok,
-            };
-        }
-        let diagnostic = Diagnostic::error(Code::Unwritable, "the answer could not be written");
-        Problem {
-            diagnostics: vec![diagnostic.caused_by(&error)],
-            exit: Exit::Infrastructure,
-        }
-    })
+    written.map_err(|error| unwritten(&error))
+}
+
+/// Returns what an answer comes to that could not be written.
+pub(crate) fn unwritten(error: &io::Error) -> Problem {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Problem {
+            diagnostics: Vec::new(),
+            exit: Exit::Ok,
+        };
+    }
+    let diagnostic = Diagnostic::error(Code::Unwritable, "the answer could not be written");
+    Problem {
+        diagnostics: vec![diagnostic.caused_by(error)],
+        exit: Exit::Infrastructure,
+    }
 }
 
 /// Returns a message in one line; what it lists, it lists between semicolons: `2 expectations do not hold: a; b`.

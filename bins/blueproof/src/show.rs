@@ -5,6 +5,7 @@ pub(crate) mod backtest;
 pub(crate) mod changes;
 pub(crate) mod chart;
 pub(crate) mod comparison;
+pub(crate) mod deliveries;
 pub(crate) mod description;
 mod diagnostic;
 pub(crate) mod estimate;

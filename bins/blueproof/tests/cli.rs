@@ -15,8 +15,10 @@ use blueproof_core::{
     domain::{RunId, Verdict},
     engine,
     event::Event,
-    ports::Leadership,
+    ports::{Deliveries as _, DeliveryState, Leadership, ReceivedDelivery},
+    sqlite::SqliteStore,
 };
+use blueproof_diagnostic::{Code, Diagnostic};
 use told::{store, story, tell};
 use trycmd::TestCases;
 
@@ -82,6 +84,59 @@ async fn queues_are_tried_out() {
     let cases = cases(home.path());
     cases.env("BLUEPROOF_STORE", path.display().to_string());
     cases.case("tests/cmd/simulate/*.trycmd").run();
+}
+
+/// Makes a store with a delivery of each kind.
+async fn store_deliveries(path: &Path) {
+    let store = SqliteStore::open(path).expect("a store");
+    let unreadable = Diagnostic::error(Code::DeliveryUnreadable, "the delivery cannot be read");
+    let given_up = DeliveryState::GivenUp {
+        problem: Box::new(unreadable.because("expected value at line 1 column 1")),
+    };
+    let done = DeliveryState::Done {
+        outcome: "looked at what it is about".into(),
+    };
+    let opened = r#"{"action": "opened", "number": 12, "repository": {"full_name": "kubeflow/trainer"}}"#;
+    let told = [
+        (
+            "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+            "pull_request",
+            opened,
+            Some(done),
+        ),
+        (
+            "0b989ba4-242f-11e5-81e1-c7b6966d2516",
+            "issue_comment",
+            "no JSON \u{1b}[2J",
+            Some(given_up),
+        ),
+        ("7200a2b1-0000-11e3-81ab-4c9367dc0958", "push", "{}", None),
+    ];
+    for (id, event, body, state) in told {
+        let delivery = ReceivedDelivery {
+            id: id.into(),
+            event: event.into(),
+            received_at: story::at(0),
+            body: body.into(),
+        };
+        store.receive(delivery).await.expect("a write");
+        if let Some(state) = state {
+            store
+                .note_delivery(id, story::at(1), state)
+                .await
+                .expect("a write");
+        }
+    }
+}
+
+#[tokio::test]
+async fn deliveries_are_listed_and_shown() {
+    let home = tempfile::tempdir().expect("a folder");
+    let path = home.path().join("blueproof.db");
+    store_deliveries(&path).await;
+    let cases = cases(home.path());
+    cases.env("BLUEPROOF_STORE", path.display().to_string());
+    cases.case("tests/cmd/webhook/*.trycmd").run();
 }
 
 #[test]

@@ -29,3 +29,4 @@ mod stopped;
 mod store;
 mod terminal;
 mod together;
+mod webhooks;

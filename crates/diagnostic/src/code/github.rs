@@ -30,5 +30,11 @@ macro_rules! github {
     1109 JobRefused "a job that may not start"
         "A runner asked, before the first step of a job, whether the job may start. It may where its workflow run is of an event \
          that is trusted, or of a commit that is approved. No answer counts as a refusal. Approve the commit, and run the job again."
+    1111 DeliveryUnknown "a delivery that is not stored"
+        "No delivery of this id is stored, or several begin with what was typed of it. A delivery that GitHub could not send is listed in \
+         the App's settings on GitHub, under `Advanced`, and is sent again from there; old ones are removed from the store."
+    1112 DeliveryNotTaken "a delivery that was not taken"
+        "What `blueproof webhook send` sent did not reach a receiver, or was refused by it; the answer says why. A refused signature \
+         means that the secret is not that of the receiver."
     }};
 }
