@@ -21,6 +21,7 @@ use blueproof_github::{
     connection::{Connection, Webhook},
     intake::{Intake, IntakePorts, IntakeSettings},
     receiver::Receiver,
+    redelivery::Redelivery,
     reporter::CheckReporter,
     rest::{AppTokens, FixedToken, RestGitHub, Tokens},
     service::GitHubService,
@@ -41,6 +42,7 @@ pub(crate) struct GitHub {
     rest: Arc<RestGitHub>,
     /// The comments of pull requests, where any are written.
     comments: Option<Arc<StickyComments>>,
+    app: Option<Arc<AppTokens>>,
     secrets: Option<WebhookSecrets>,
     received: Arc<Notify>,
     changed: mpsc::Sender<PullRequestNumber>,
@@ -55,9 +57,13 @@ impl GitHub {
         let text = secrets::text(path)?;
         let connection = Connection::read(&path.display().to_string(), text).map_err(all_in_one)?;
         let beside = |file: &Path| path.parent().unwrap_or(Path::new("")).join(file);
-        let tokens = tokens(&connection, &beside)?;
-        let app = connection.app.as_ref().map(|app| u64::from(app.id));
-        let rest = RestGitHub::new(&connection.api.0, app, tokens);
+        let app = app_tokens(&connection, &beside)?.map(Arc::new);
+        let tokens: Arc<dyn Tokens> = match &app {
+            Some(app) => app.clone(),
+            None => fixed_token(&connection, &beside)?,
+        };
+        let number = connection.app.as_ref().map(|app| u64::from(app.id));
+        let rest = RestGitHub::new(&connection.api.0, number, tokens);
         let rest = rest.map_err(|error| error.diagnostic())?;
         let files = connection.webhook.as_ref().map(|webhook| {
             let files = webhook.secret_files.iter().map(|file| beside(&file.0));
@@ -66,13 +72,14 @@ impl GitHub {
         let secrets = files.map(|files| secrets::of_webhook(path, &files)).transpose()?;
         let (changed, looks) = confirm::looks();
         let rest = Arc::new(rest);
-        let comments = app
+        let comments = number
             .filter(|_| connection.comment)
             .map(|app| Arc::new(StickyComments::new(rest.clone(), app, check_settings())));
         Ok(Self {
             connection,
             rest,
             comments,
+            app,
             secrets,
             received: Arc::default(),
             changed,
@@ -158,13 +165,14 @@ impl GitHub {
             app: self.connection.app.as_ref().map(|app| u64::from(app.id)),
             queue: self.connection.queue(),
         };
+        let redelivery = self.redelivery(store, &clock);
         let mut intake = Intake::new(ports, settings).telling_of_jobs(self.jobs);
         if let Some(comments) = self.comments {
             intake = intake.answering(comments);
         }
         let worker = DeliveryWorker::new(store.clone(), clock.clone(), intake);
         let repositories = self.connection.repositories.into_iter();
-        GitHubService::new(
+        let service = GitHubService::new(
             self.rest,
             worker,
             clock,
@@ -172,7 +180,19 @@ impl GitHub {
             self.looks,
             self.connection.poll_every.0,
             repositories.map(|repository| repository.value.0),
-        )
+        );
+        match redelivery {
+            Some(redelivery) => service.redelivering(redelivery),
+            None => service,
+        }
+    }
+
+    /// Returns what asks for deliveries that were lost, where an App's webhook sends them here.
+    fn redelivery(&self, store: &Arc<SqliteStore>, clock: &Arc<dyn Clock>) -> Option<Redelivery> {
+        self.connection.webhook.as_ref()?;
+        let (app, hook) = (self.connection.app.as_ref()?, self.app.clone()?);
+        let installation = u64::from(app.installation_id);
+        Some(Redelivery::new(hook, store.clone(), clock.clone(), installation))
     }
 }
 
@@ -185,17 +205,27 @@ fn check_settings() -> CheckSettings {
     }
 }
 
-/// Returns what requests are authorised with: the tokens of an App, or one that is in a file.
-fn tokens(connection: &Connection, beside: &dyn Fn(&Path) -> PathBuf) -> Result<Arc<dyn Tokens>, Diagnostic> {
-    if let Some(app) = &connection.app {
-        let installation = AppInstallation {
-            issuer: app.id.to_string(),
-            installation: i64::from(app.installation_id),
-            key: secrets::app_key(&beside(&app.private_key_file.0))?,
-        };
-        let tokens = AppTokens::new(&connection.api.0, installation, Arc::new(SystemClock));
-        return Ok(Arc::new(tokens.map_err(|error| error.diagnostic())?));
-    }
+/// Returns what an App's requests are authorised with, where there is an App.
+fn app_tokens(
+    connection: &Connection,
+    beside: &dyn Fn(&Path) -> PathBuf,
+) -> Result<Option<AppTokens>, Diagnostic> {
+    let Some(app) = &connection.app else {
+        return Ok(None);
+    };
+    let installation = AppInstallation {
+        issuer: app.id.to_string(),
+        installation: i64::from(app.installation_id),
+        key: secrets::app_key(&beside(&app.private_key_file.0))?,
+    };
+    let tokens = AppTokens::new(&connection.api.0, installation, Arc::new(SystemClock));
+    tokens.map(Some).map_err(|error| error.diagnostic())
+}
+
+fn fixed_token(
+    connection: &Connection,
+    beside: &dyn Fn(&Path) -> PathBuf,
+) -> Result<Arc<dyn Tokens>, Diagnostic> {
     let file = connection.token_file.as_ref().expect("it has one or the other");
     Ok(Arc::new(FixedToken(secrets::token(&beside(&file.0))?)))
 }

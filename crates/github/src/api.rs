@@ -6,6 +6,7 @@
 mod actions;
 mod checks;
 mod error;
+mod hook;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,9 @@ pub use checks::{
     ExistingCheckRun, ParseActionError,
 };
 pub use error::{ApiError, ApiRetry};
+#[cfg(any(test, feature = "testing"))]
+pub use hook::MockAppHook;
+pub use hook::{AppHook, HookCursor, HookDelivery, HookDeliveryId, HookPage};
 
 use crate::payload::{Account, Comment, CommitSha, MergeGroup, PullRequestInfo, RepositoryInfo};
 

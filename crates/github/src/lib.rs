@@ -22,6 +22,7 @@ pub mod plan;
 pub mod policy;
 #[cfg(feature = "receiver")]
 pub mod receiver;
+pub mod redelivery;
 pub mod reporter;
 #[cfg(feature = "rest")]
 pub mod rest;

@@ -7,6 +7,7 @@ mod actions;
 mod answers;
 mod app;
 mod checks;
+mod hook;
 mod port;
 mod request;
 mod transport;

@@ -10,6 +10,7 @@ use crate::{
     api::{ApiError, ApiRetry, RepositoryId},
     confirm::PullRequestNumber,
     intake::IntakeError,
+    redelivery::Redelivery,
     rest::RestGitHub,
     worker::{DeliveryWorker, Pass},
 };
@@ -18,6 +19,9 @@ use crate::{
 const PAUSES: (SignedDuration, SignedDuration) = (SignedDuration::from_secs(1), SignedDuration::from_mins(5));
 /// How far back the first poll after a start looks for comments: further than anybody is down.
 const LOOK_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// How often deliveries that were lost are looked for, and how soon again where more were lost than are asked for at once.
+const LOST_EVERY: SignedDuration = SignedDuration::from_mins(10);
+const LOST_MORE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Keeps the scheduler up to date about some repositories.
 pub struct GitHubService {
@@ -28,6 +32,16 @@ pub struct GitHubService {
     looks: mpsc::Receiver<PullRequestNumber>,
     poll_every: SignedDuration,
     repositories: BTreeMap<String, Followed>,
+    lost: Option<Lost>,
+}
+
+/// Deliveries that were lost.
+struct Lost {
+    redelivery: Redelivery,
+    /// When they are looked for next.
+    look_at: Timestamp,
+    /// How many looks failed in a row.
+    n_failed: u32,
 }
 
 /// A repository that is followed.
@@ -71,6 +85,20 @@ impl GitHubService {
             looks,
             poll_every,
             repositories: repositories.collect(),
+            lost: None,
+        }
+    }
+
+    /// Has deliveries that were lost be asked for once more, at the start and from time to time.
+    pub fn redelivering(self, redelivery: Redelivery) -> Self {
+        let lost = Lost {
+            redelivery,
+            look_at: self.clock.now(),
+            n_failed: 0,
+        };
+        Self {
+            lost: Some(lost),
+            ..self
         }
     }
 
@@ -82,7 +110,11 @@ impl GitHubService {
             }
             let again_at = self.pass().await;
             let polled_at = self.poll().await;
-            let next = again_at.map_or(polled_at, |at| at.min(polled_at));
+            let looked_at = self.look_for_lost().await;
+            let next = [again_at, looked_at]
+                .into_iter()
+                .flatten()
+                .fold(polled_at, Timestamp::min);
             tokio::select! {
                 () = self.received.notified() => {}
                 Some(seen) = self.looks.recv() => self.look_again(seen).await,
@@ -109,6 +141,35 @@ impl GitHubService {
                 Ok(Pass::Idle) => return None,
                 Ok(Pass::Again { at }) => return Some(at),
                 Err(error) => return Some(self.after_store_error(&error)),
+            }
+        }
+    }
+
+    /// Asks for what was lost, if that is due, and returns when it is due next.
+    async fn look_for_lost(&mut self) -> Option<Timestamp> {
+        let mut lost = self.lost.take()?;
+        if lost.look_at <= self.clock.now() {
+            self.look_now(&mut lost).await;
+        }
+        let next = lost.look_at;
+        self.lost = Some(lost);
+        Some(next)
+    }
+
+    async fn look_now(&self, lost: &mut Lost) {
+        match lost.redelivery.look().await {
+            Ok(asked) => {
+                let wait = if asked.has_more { LOST_MORE } else { LOST_EVERY };
+                (lost.look_at, lost.n_failed) = (self.clock.now() + wait, 0);
+            }
+            Err(error) => {
+                lost.look_at = self.retry_at(error.retry(), lost.n_failed);
+                lost.n_failed = lost.n_failed.saturating_add(1);
+                let diagnostic = error.diagnostic();
+                tracing::error!(
+                    code = %diagnostic.code, causes = ?diagnostic.causes, again_at = %lost.look_at,
+                    "lost deliveries are not asked for: {}; tries again", diagnostic.message,
+                );
             }
         }
     }
@@ -141,7 +202,7 @@ impl GitHubService {
                 n_failed: 0,
             },
             Err(error) => {
-                let poll_at = self.retry_at(&error, followed.n_failed);
+                let poll_at = self.retry_at(error.retry(), followed.n_failed);
                 let diagnostic = error.diagnostic();
                 tracing::error!(
                     repository = name, code = %diagnostic.code, causes = ?diagnostic.causes, again_at = %poll_at,
@@ -175,10 +236,10 @@ impl GitHubService {
         Ok(RepositoryId(info.id))
     }
 
-    fn retry_at(&self, error: &IntakeError, n_failed: u32) -> Timestamp {
+    fn retry_at(&self, retry: ApiRetry, n_failed: u32) -> Timestamp {
         let pause = PAUSES.0.saturating_mul(1 << n_failed.min(20)).min(PAUSES.1);
         let later = self.clock.now() + pause;
-        match error.retry() {
+        match retry {
             ApiRetry::After(at) => at.max(later),
             // A right that is missing now may be given: somebody is told at each try.
             ApiRetry::Later | ApiRetry::Never => later,

@@ -4,6 +4,7 @@
 //! delivers it: [`FakeGitHub::take_deliveries`] returns the payloads, as JSON, in their order; a test may lose, repeat and swap them.
 
 mod actions;
+mod hook;
 mod http;
 mod limits;
 mod merge_groups;
@@ -22,8 +23,8 @@ use tokio::sync::watch;
 
 use crate::{
     api::{
-        Annotation, ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, Permission, Reaction,
-        RepositoryId,
+        Annotation, ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, HookDeliveryId,
+        Permission, Reaction, RepositoryId,
     },
     payload::{
         Account, AccountKind, App, Branch, CheckRun, CheckRunAction, Comment, CommitSha, MergeGroup,
@@ -72,6 +73,9 @@ struct State {
     failures: BTreeMap<&'static str, FakeFailure>,
     calls: BTreeMap<&'static str, u32>,
     former_names: BTreeMap<String, RepositoryId>,
+    /// What was sent to our webhook, the oldest first, and what of it is to be sent once more.
+    sent: Vec<hook::Sending>,
+    to_send_again: Vec<HookDeliveryId>,
     n_calls: u64,
     is_down: bool,
     workflows: FakeWorkflows,
@@ -133,6 +137,9 @@ impl FakeGitHub {
     /// The number of the account that our comments are by.
     pub const ACCOUNT: u64 = 990;
 
+    /// The number of the only installation of our App.
+    pub const INSTALLATION: u64 = 12;
+
     /// Returns a GitHub without repositories, on which our App has this number.
     pub fn new(app: u64) -> Self {
         let state = State {
@@ -145,6 +152,8 @@ impl FakeGitHub {
             failures: BTreeMap::new(),
             calls: BTreeMap::new(),
             former_names: BTreeMap::new(),
+            sent: Vec::new(),
+            to_send_again: Vec::new(),
             n_calls: 0,
             is_down: false,
             workflows: FakeWorkflows::default(),

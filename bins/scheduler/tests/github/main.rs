@@ -11,7 +11,9 @@ use blueproof_core::{
 };
 use blueproof_github::api::{CheckAction, CheckConclusion, CheckRunState};
 
-use place::{Agent, News, Place, REPOSITORY, until};
+use tokio::time::timeout;
+
+use place::{Agent, BOUND, News, Place, REPOSITORY, send, until};
 
 #[tokio::test]
 async fn a_pull_request_waits_for_an_owner_whose_word_lets_it_run() {
@@ -52,6 +54,32 @@ async fn a_pull_request_waits_for_an_owner_whose_word_lets_it_run() {
         .until_shown(&head, |state| state == CheckRunState::InProgress)
         .await;
     assert_eq!(checks().len(), 1);
+    assert_eq!(process.terminate(), Some(0));
+}
+
+#[tokio::test]
+async fn what_was_lost_while_the_program_was_away_is_asked_for_when_it_is_back() {
+    let place = Place::new().await;
+    let head = place.repository();
+    let number = place
+        .github
+        .open(REPOSITORY, &place.mallory, &["examples/nano-lm/nano-lm.ipynb"]);
+    place.github.push_back(REPOSITORY, number, &place.mallory, &head);
+    let lost = place.github.lose_deliveries();
+    let (process, address) = place.serve(Agent::None, News::Webhooks);
+    let asked = place
+        .github
+        .until(|github| github.n_calls("redeliver") as usize == lost.len());
+    timeout(BOUND, asked).await.expect("it asks for each");
+    for (name, delivery) in place.github.take_redeliveries(202) {
+        send(&address, name.as_str(), &delivery);
+    }
+    let store = place.store();
+    let looked = DeliveryState::Done {
+        outcome: "looked at what it is about".into(),
+    };
+    assert_eq!(place.outcomes(&store).await, [looked.clone(), looked]);
+    until(&store, RunId(1), |view| view.state == RunState::AwaitingApproval).await;
     assert_eq!(process.terminate(), Some(0));
 }
 

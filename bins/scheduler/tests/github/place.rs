@@ -33,7 +33,7 @@ pub(crate) const REPOSITORY: RepositoryId = RepositoryId(7);
 const APP_KEY: &str = include_str!("../../../../crates/scale-set/src/testing/app-key.pem");
 const SECRET: &str = "a secret of the webhook";
 /// So long it is waited for what must come.
-const BOUND: Duration = Duration::from_secs(180);
+pub(crate) const BOUND: Duration = Duration::from_secs(180);
 
 const BLUEPRINT: &str = "\
 apiVersion: blueproof.dev/v1alpha1
@@ -149,7 +149,7 @@ impl Place {
         }
         let connection = format!(
             "apiVersion: blueproof.dev/v1alpha1\nkind: GitHubConnection\nspec:\n  api: {}\n  web: file://{}\n  \
-             app: {{id: 99, installationId: 1, privateKeyFile: app.pem}}\n  repositories: [kubeflow/trainer]\n  pollEvery: 24h\n{}",
+             app: {{id: 99, installationId: 12, privateKeyFile: app.pem}}\n  repositories: [kubeflow/trainer]\n  pollEvery: 24h\n{}",
             self.http.address(),
             self.path("web").display(),
             match news {
@@ -239,24 +239,29 @@ impl Place {
 
     /// Sends everything that GitHub has to tell.
     pub(crate) fn deliver(&self, address: &str) {
-        for FakeDelivery { event, body } in self.github.take_deliveries() {
+        for delivery in self.github.take_deliveries() {
             let nth = DELIVERED.fetch_add(1, Ordering::Relaxed);
-            let signature = WebhookSecret::new(SECRET).expect("long enough").sign(&body);
-            let head = format!(
-                "POST /webhooks/github HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-github-event: {event}\r\n\
-                 x-github-delivery: delivery-{nth}\r\nx-hub-signature-256: {signature}\r\ncontent-length: {}\r\n\r\n",
-                body.len()
-            );
-            let mut stream = TcpStream::connect(address).expect("it listens");
-            stream
-                .write_all(head.as_bytes())
-                .and_then(|()| stream.write_all(&body))
-                .expect("it reads");
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).expect("it answers");
-            assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
+            send(address, &format!("delivery-{nth}"), &delivery);
         }
     }
+}
+
+/// Sends a delivery as GitHub does.
+pub(crate) fn send(address: &str, id: &str, FakeDelivery { event, body }: &FakeDelivery) {
+    let signature = WebhookSecret::new(SECRET).expect("long enough").sign(body);
+    let head = format!(
+        "POST /webhooks/github HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-github-event: {event}\r\n\
+         x-github-delivery: {id}\r\nx-hub-signature-256: {signature}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(body))
+        .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
 }
 
 /// The program, which ends with the test.

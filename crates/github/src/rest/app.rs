@@ -9,7 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use super::{ApiToken, Tokens, request::Call, transport::Transport};
+use super::{
+    ApiToken, Tokens,
+    request::{Answer, Call},
+    transport::Transport,
+};
 use crate::api::ApiError;
 
 /// How long before its end a token is not used any more: longer than a request takes, and than clocks are apart.
@@ -48,14 +52,19 @@ impl AppTokens {
 
     async fn ask(&self) -> Result<InstallationToken, ApiError> {
         let doing = format!("get a token of installation {}", self.app.installation);
-        let signed = self.app.token(self.clock.now());
-        let signed = signed.map_err(|_| ApiError::never(format!("{doing}: the App's key does not sign")))?;
         let call = Call::post(
             format!("/app/installations/{}/access_tokens", self.app.installation),
             &serde_json::json!({}),
         );
+        self.send_as_app(&call, &doing).await?.json(&doing)
+    }
+
+    /// Makes a request as the App, which signs that it is itself.
+    pub(super) async fn send_as_app(&self, call: &Call, doing: &str) -> Result<Answer, ApiError> {
+        let signed = self.app.token(self.clock.now());
+        let signed = signed.map_err(|_| ApiError::never(format!("{doing}: the App's key does not sign")))?;
         let token = ApiToken::new(signed.expose());
-        self.transport.send(&call, &token, &doing).await?.json(&doing)
+        self.transport.send(call, &token, doing).await
     }
 }
 

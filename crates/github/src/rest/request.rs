@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use jiff::{SignedDuration, Timestamp};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{ApiToken, RestGitHub, transport::Transport};
@@ -74,6 +74,14 @@ impl Call {
         Self {
             method: Method::POST,
             body: Some(serde_json::to_vec(body).expect("what is sent is plain data")),
+            ..Self::get(path)
+        }
+    }
+
+    /// Makes a request that says all in its path.
+    pub(super) fn post_nothing(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::POST,
             ..Self::get(path)
         }
     }
@@ -247,6 +255,16 @@ pub(super) fn part(text: &str) -> String {
 /// Returns a path of a file, each part of it as [`part`].
 pub(super) fn file_path(path: &str) -> String {
     path.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+/// Returns what the address of the next page says of a parameter, where there is one.
+pub(super) fn query_of_next_page(answer: &Answer, name: &str) -> Option<String> {
+    let next = next_page(&answer.headers)?;
+    let (_, query) = next.split_once('?')?;
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(known, _)| *known == name)?;
+    let value = percent_decode_str(value).decode_utf8().ok()?;
+    Some(value.into_owned())
 }
 
 /// Returns the path of the next page, where there is one. Where it names another server, whoever answers there is not asked.

@@ -14,9 +14,12 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::any};
 
-use super::{FakeGitHub, payloads};
+use super::{FakeGitHub, hook::of_sending, payloads};
 use crate::{
-    api::{ApiError, CheckRunId, GitHub as _, Permission, RepositoryId, RunnerScope},
+    api::{
+        ApiError, AppHook as _, CheckRunId, GitHub as _, HookCursor, HookDelivery, HookDeliveryId,
+        Permission, RepositoryId, RunnerScope,
+    },
     payload::{Comment, CommitSha},
 };
 
@@ -58,6 +61,8 @@ enum Body {
     /// A list, of which a page is told.
     List(Option<&'static str>, Vec<Value>),
     Text(String),
+    /// A page of a list, and from where the next one is asked for.
+    Page(Vec<Value>, Option<String>),
 }
 
 impl HttpFake {
@@ -113,6 +118,13 @@ impl Face {
         let (key, entries) = match body {
             Body::Json(body) => return self.json(request, status, body),
             Body::Text(text) => return ResponseTemplate::new(status).set_body_string(text),
+            Body::Page(entries, next) => {
+                let template = self.json(request, status, Value::Array(entries));
+                return match next {
+                    Some(next) => template.insert_header("link", format!("<{next}>; rel=\"next\"")),
+                    None => template,
+                };
+            }
             Body::List(key, entries) => (key, entries),
         };
         let total = entries.len();
@@ -172,11 +184,40 @@ fn as_app(github: &FakeGitHub, request: &Request) -> Option<Result<Answer, Respo
     if !is_signed {
         return Some(Err(refusal(401, "A JSON web token could not be decoded")));
     }
-    let answer = match path.split('/').collect::<Vec<_>>().as_slice() {
-        ["installations", _, "access_tokens"] => installation_token(github),
+    let path: Vec<&str> = path.split('/').collect();
+    let answer = match (request.method.as_str(), path.as_slice()) {
+        ("POST", ["installations", _, "access_tokens"]) => Ok(installation_token(github)),
+        ("GET", ["hook", "deliveries"]) => hook_deliveries(github, request),
+        ("POST", ["hook", "deliveries", id, "attempts"]) => {
+            let asked = github.redeliver(HookDeliveryId(parsed(id))).now_or_never();
+            let asked = asked.expect("the fake waits for nothing");
+            asked.map(|()| (202, Body::Json(json!({}))))
+        }
         _ => return None,
     };
-    Some(Ok(answer))
+    Some(answer.map_err(|error| refusal(error.status.unwrap_or(502), "Not Found")))
+}
+
+fn hook_deliveries(github: &FakeGitHub, request: &Request) -> Result<Answer, ApiError> {
+    let from = query(request, "cursor").map(HookCursor);
+    let page = github.hook_deliveries(from).now_or_never();
+    let page = page.expect("the fake waits for nothing")?;
+    let state = github.lock();
+    let event = |told: &HookDelivery| {
+        let sending = state.sent.iter().find(|one| one.told.id == told.id);
+        sending.map_or_else(String::new, |sending| sending.delivery.event.to_string())
+    };
+    let told = page.deliveries.iter().map(|told| of_sending(told, &event(told)));
+    let next = page.next.map(|HookCursor(next)| {
+        let mut address = request.url.clone();
+        address
+            .query_pairs_mut()
+            .clear()
+            .append_pair("per_page", "100")
+            .append_pair("cursor", &next);
+        address.to_string()
+    });
+    Ok((200, Body::Page(told.collect(), next)))
 }
 
 fn installation_token(github: &FakeGitHub) -> Answer {

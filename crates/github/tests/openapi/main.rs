@@ -11,8 +11,11 @@ use std::{collections::BTreeSet, env, fs};
 
 use description::{Description, Sent};
 
-/// The port, of which every call is made.
-const PORT: &str = include_str!("../../src/api.rs");
+/// The ports, of which every call is made.
+const PORTS: [&str; 2] = [
+    include_str!("../../src/api.rs"),
+    include_str!("../../src/api/hook.rs"),
+];
 
 /// Returns GitHub's description of its API; `None` where it is not here.
 fn published() -> Option<Description> {
@@ -26,20 +29,17 @@ fn published() -> Option<Description> {
     ))
 }
 
-/// Returns the names of the port's calls.
-fn calls_of_port() -> BTreeSet<&'static str> {
-    let calls = PORT
-        .split("async fn ")
-        .skip(1)
-        .filter_map(|rest| rest.split('(').next());
-    calls.collect()
+/// Returns the names of the ports' calls.
+fn calls_of_ports() -> BTreeSet<&'static str> {
+    let after = PORTS.iter().flat_map(|port| port.split("async fn ").skip(1));
+    after.filter_map(|rest| rest.split('(').next()).collect()
 }
 
 #[tokio::test]
-async fn every_call_of_the_port_is_made_and_counted() {
+async fn every_call_of_the_ports_is_made_and_counted() {
     let made = requests::all().await;
-    let names = calls_of_port();
-    assert!(names.len() >= 17, "{names:?}");
+    let names = calls_of_ports();
+    assert!(names.len() >= 19, "{names:?}");
     let missing: Vec<_> = names.iter().filter(|name| made.n_calls(name) == 0).collect();
     assert!(
         missing.is_empty(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blueproof_core::testing::FakeClock;
 use blueproof_github::{
     api::{
-        Annotation, CheckAction, CheckConclusion, CheckOutput, CheckRunState, GitHub, Permission, Reaction,
-        RepositoryId,
+        Annotation, AppHook, CheckAction, CheckConclusion, CheckOutput, CheckRunState, GitHub, Permission,
+        Reaction, RepositoryId,
     },
     payload::{Account, AccountKind},
     rest::{AppTokens, RestGitHub},
@@ -23,8 +23,10 @@ const APP: u64 = 99;
 const BEGINNING: i64 = 1_800_000_000;
 
 /// All that is asked, by GitHub's names.
-pub(crate) const OPERATIONS: [&str; 18] = [
+pub(crate) const OPERATIONS: [&str; 20] = [
     "apps/create-installation-access-token",
+    "apps/list-webhook-deliveries",
+    "apps/redeliver-webhook-delivery",
     "checks/create",
     "checks/list-for-ref",
     "checks/update",
@@ -92,7 +94,8 @@ pub(crate) async fn all() -> Made {
     let clock = Arc::new(FakeClock::default());
     clock.advance(SignedDuration::from_secs(BEGINNING));
     let tokens = AppTokens::new(&http.address(), installation(), clock).expect("an address");
-    let rest = RestGitHub::new(&http.address(), Some(APP), Arc::new(tokens)).expect("an address");
+    let tokens = Arc::new(tokens);
+    let rest = RestGitHub::new(&http.address(), Some(APP), tokens.clone()).expect("an address");
     rest.repository_named("kubeflow/trainer")
         .await
         .expect("it is there");
@@ -100,6 +103,7 @@ pub(crate) async fn all() -> Made {
     read(&rest, &fake, number).await;
     write(&rest, &fake, number).await;
     talk(&rest, &ada, &fake, number).await;
+    ask_again(&*tokens, &fake).await;
     Made { fake, http }
 }
 
@@ -217,4 +221,13 @@ async fn talk(rest: &RestGitHub, ada: &Account, fake: &FakeGitHub, number: u64) 
     rest.comments(REPOSITORY, number).await.expect("an answer");
     let since = Timestamp::from_second(BEGINNING).expect("a time");
     rest.comments_since(REPOSITORY, since).await.expect("an answer");
+}
+
+/// Asks for what was lost, on more than one page.
+async fn ask_again(hook: &dyn AppHook, fake: &FakeGitHub) {
+    assert!(fake.lose_deliveries().len() > 2, "there is a second page");
+    let first = hook.hook_deliveries(None).await.expect("an answer");
+    hook.redeliver(first.deliveries[0].id).await.expect("an answer");
+    assert!(first.next.is_some());
+    hook.hook_deliveries(first.next).await.expect("an answer");
 }

@@ -5,6 +5,7 @@ mod conclude;
 mod deliveries;
 mod merge_groups;
 mod orders;
+mod redelivery;
 mod starts;
 mod stories;
 mod world;
