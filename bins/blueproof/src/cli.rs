@@ -3,6 +3,7 @@
 mod act;
 mod attempt;
 mod gate;
+mod github;
 mod mistake;
 mod quota;
 mod read;
@@ -20,6 +21,7 @@ pub(crate) use act::{
 };
 
 pub(crate) use gate::{Approve, Audit, Contents, Hold, Holdable, Resume, Revoke};
+pub(crate) use github::{GitHub, GitHubAppCommand, GitHubAppCreate, GitHubCommand};
 pub(crate) use quota::{Quota, QuotaApply, QuotaCommand, QuotaDescribe, QuotaGet};
 pub(crate) use read::{
     Completion, ConfigCommand, ConfigGetContexts, ConfigShow, Configuration, ContextFormat, Describe,
@@ -114,6 +116,9 @@ pub(crate) enum Command {
     Store(StoreArguments),
     /// Show deliveries of GitHub's webhooks, and have them worked on again
     Webhook(Webhook),
+    /// Connect a scheduler to GitHub
+    #[command(name = "github")]
+    GitHub(GitHub),
     /// Print metrics of queues and runs for Prometheus
     Metrics(Metrics),
     /// Simulate jobs and queues in virtual time

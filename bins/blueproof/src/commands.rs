@@ -14,6 +14,7 @@ mod explain;
 mod follow;
 mod gate;
 mod get;
+mod github;
 mod host;
 mod kept;
 mod logs;
@@ -91,6 +92,7 @@ pub(crate) fn carry_out(cli: Cli) -> Result<Exit, Problem> {
         Command::Quota(arguments) => quota::quota(&arguments, &cli.flags),
         Command::Store(arguments) => store::store(&arguments, &cli.flags),
         Command::Webhook(arguments) => webhook::webhook(&arguments, &cli.flags),
+        Command::GitHub(arguments) => github::github(&arguments),
         Command::Metrics(arguments) => metrics::metrics(&arguments, &cli.flags),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::WhatIf(arguments) => whatif::whatif(&arguments, &cli.flags),

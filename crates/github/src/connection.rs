@@ -1,6 +1,6 @@
 //! What an admin says about GitHub: which one, with which rights, about which repositories.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 
 use blueproof_core::domain::QueueName;
 use blueproof_diagnostic::{
@@ -245,20 +245,32 @@ impl Decode for FilePath {
     }
 }
 
+/// A text that names no repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a repository is named OWNER/NAME, such as kubeflow/trainer")]
+pub struct RepositoryNameError;
+
+impl FromStr for RepositoryName {
+    type Err = RepositoryNameError;
+
+    fn from_str(text: &str) -> Result<Self, RepositoryNameError> {
+        let is_part = |part: &str| {
+            let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            !part.is_empty() && part != "." && part != ".." && part.bytes().all(is_usual)
+        };
+        let parts = text.split_once('/');
+        let named = parts.filter(|(owner, name)| is_part(owner) && is_part(name));
+        named.map(|_| Self(text.to_owned())).ok_or(RepositoryNameError)
+    }
+}
+
 impl Decode for RepositoryName {
     fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         text(
             node,
             problems,
             "write OWNER/NAME, such as kubeflow/trainer",
-            |text| {
-                let is_part = |part: &str| {
-                    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-                    !part.is_empty() && part != "." && part != ".." && part.bytes().all(is_usual)
-                };
-                let (owner, name) = text.split_once('/')?;
-                (is_part(owner) && is_part(name)).then(|| Self(text.to_owned()))
-            },
+            |text| text.parse().ok(),
         )
     }
 

@@ -23,6 +23,7 @@ pub mod policy;
 #[cfg(feature = "receiver")]
 pub mod receiver;
 pub mod redelivery;
+pub mod registration;
 pub mod reporter;
 #[cfg(feature = "rest")]
 pub mod rest;

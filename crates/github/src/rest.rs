@@ -9,6 +9,8 @@ mod app;
 mod checks;
 mod hook;
 mod port;
+#[cfg(feature = "registration")]
+mod registration;
 mod request;
 mod transport;
 
@@ -24,6 +26,8 @@ use crate::{
     payload::RepositoryInfo,
 };
 pub use app::AppTokens;
+#[cfg(feature = "registration")]
+pub use registration::{Installation, InstallationAccount, RegisteredApp, registered_app};
 use request::Call;
 use transport::Transport;
 

@@ -10,6 +10,7 @@ mod limits;
 mod merge_groups;
 mod payloads;
 mod port;
+mod registration;
 #[cfg(test)]
 mod samples;
 
@@ -76,6 +77,9 @@ struct State {
     /// What was sent to our webhook, the oldest first, and what of it is to be sent once more.
     sent: Vec<hook::Sending>,
     to_send_again: Vec<HookDeliveryId>,
+    /// The Apps that were registered from a manifest, and whether ours is installed.
+    registered: Vec<registration::Registered>,
+    is_installed: bool,
     n_calls: u64,
     is_down: bool,
     workflows: FakeWorkflows,
@@ -154,6 +158,8 @@ impl FakeGitHub {
             former_names: BTreeMap::new(),
             sent: Vec::new(),
             to_send_again: Vec::new(),
+            registered: Vec::new(),
+            is_installed: false,
             n_calls: 0,
             is_down: false,
             workflows: FakeWorkflows::default(),

@@ -11,6 +11,7 @@ mod common;
 mod completion;
 mod environments;
 mod full_disk;
+mod github_app;
 mod gpus;
 mod interrupts;
 mod kept;

@@ -36,5 +36,12 @@ macro_rules! github {
     1112 DeliveryNotTaken "a delivery that was not taken"
         "What `blueproof webhook send` sent did not reach a receiver, or was refused by it; the answer says why. A refused signature \
          means that the secret is not that of the receiver."
+    1113 AppFileExists "a file that an App's registration would overwrite"
+        "`blueproof github app create` writes the private key, the secret of the webhook and the connection of a new App, and overwrites \
+         nothing: a key that is lost cannot be had again. Name another folder, or move the files away if they are not needed."
+    1114 AppNotReady "an App that was not registered, or not installed, in time"
+        "`blueproof github app create` waits until somebody agrees on GitHub's page, and then until the App is installed. Where it was \
+         registered, its key and secret are written: install it on the page that the message names, and write the connection with the \
+         number at the end of the installation's address. Where it was not, start the command again."
     }};
 }

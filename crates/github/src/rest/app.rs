@@ -64,7 +64,7 @@ impl AppTokens {
         let signed = self.app.token(self.clock.now());
         let signed = signed.map_err(|_| ApiError::never(format!("{doing}: the App's key does not sign")))?;
         let token = ApiToken::new(signed.expose());
-        self.transport.send(call, &token, doing).await
+        self.transport.send(call, Some(&token), doing).await
     }
 }
 

@@ -155,14 +155,19 @@ impl RestGitHub {
     /// Makes a request.
     pub(super) async fn send(&self, call: &Call, doing: &str) -> Result<Answer, ApiError> {
         let token = self.tokens.token().await?;
-        self.transport.send(call, &token, doing).await
+        self.transport.send(call, Some(&token), doing).await
     }
 }
 
 impl Transport {
     /// Makes a request. Where what it is about has another place now, as when a repository was renamed, it is made there, at the
     /// same server.
-    pub(super) async fn send(&self, call: &Call, token: &ApiToken, doing: &str) -> Result<Answer, ApiError> {
+    pub(super) async fn send(
+        &self,
+        call: &Call,
+        token: Option<&ApiToken>,
+        doing: &str,
+    ) -> Result<Answer, ApiError> {
         let mut path = call.path.clone();
         for _ in 0..=MOST_REDIRECTS {
             match self.send_once(call, token, &path, doing).await? {
@@ -178,15 +183,16 @@ impl Transport {
     async fn send_once(
         &self,
         call: &Call,
-        token: &ApiToken,
+        token: Option<&ApiToken>,
         path: &str,
         doing: &str,
     ) -> Result<Reply, ApiError> {
-        let request = Request::builder()
-            .method(&call.method)
-            .uri(path)
+        let mut request = Request::builder().method(&call.method).uri(path);
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
+        }
+        let request = request
             .header(header::ACCEPT, call.accept)
-            .header(header::AUTHORIZATION, format!("Bearer {}", token.expose()))
             .header("X-GitHub-Api-Version", API_VERSION)
             .header(
                 header::USER_AGENT,

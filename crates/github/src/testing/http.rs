@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::any};
 
-use super::{FakeGitHub, hook::of_sending, payloads};
+use super::{FakeGitHub, hook::of_sending, payloads, registration};
 use crate::{
     api::{
         ApiError, AppHook as _, CheckRunId, GitHub as _, HookCursor, HookDelivery, HookDeliveryId,
@@ -143,6 +143,15 @@ impl Face {
 
 impl Respond for Face {
     fn respond(&self, request: &Request) -> ResponseTemplate {
+        if let Some(answer) = registration::page(&self.github, request) {
+            return answer;
+        }
+        if let Some(code) = code(request) {
+            return match self.github.convert(code) {
+                Some(app) => self.json(request, 201, app),
+                None => refusal(404, "Not Found"),
+            };
+        }
         match as_app(&self.github, request) {
             Some(Ok((status, body))) => return self.template(request, status, body),
             Some(Err(refusal)) => return refusal,
@@ -171,6 +180,13 @@ impl Respond for Face {
     }
 }
 
+/// Returns the code for which somebody asks for the App that they registered.
+fn code(request: &Request) -> Option<&str> {
+    let path = request.url.path().strip_prefix("/app-manifests/")?;
+    path.strip_suffix("/conversions")
+        .filter(|_| request.method.as_str() == "POST")
+}
+
 /// Returns the answer to an App that asks as itself, where that is asked. Its signature is not checked.
 fn as_app(github: &FakeGitHub, request: &Request) -> Option<Result<Answer, ResponseTemplate>> {
     let path = request.url.path().strip_prefix("/app/")?;
@@ -187,6 +203,7 @@ fn as_app(github: &FakeGitHub, request: &Request) -> Option<Result<Answer, Respo
     let path: Vec<&str> = path.split('/').collect();
     let answer = match (request.method.as_str(), path.as_slice()) {
         ("POST", ["installations", _, "access_tokens"]) => Ok(installation_token(github)),
+        ("GET", ["installations"]) => Ok((200, Body::List(None, github.installations()))),
         ("GET", ["hook", "deliveries"]) => hook_deliveries(github, request),
         ("POST", ["hook", "deliveries", id, "attempts"]) => {
             let asked = github.redeliver(HookDeliveryId(parsed(id))).now_or_never();

@@ -9,7 +9,8 @@ use blueproof_github::{
         Reaction, RepositoryId,
     },
     payload::{Account, AccountKind},
-    rest::{AppTokens, RestGitHub},
+    registration::{AppManifest, RegistrationCode},
+    rest::{AppTokens, RestGitHub, registered_app},
     testing::{FakeAnswer, FakeGitHub, HttpFake},
 };
 use blueproof_scale_set::{AppInstallation, AppKey};
@@ -23,8 +24,10 @@ const APP: u64 = 99;
 const BEGINNING: i64 = 1_800_000_000;
 
 /// All that is asked, by GitHub's names.
-pub(crate) const OPERATIONS: [&str; 20] = [
+pub(crate) const OPERATIONS: [&str; 22] = [
+    "apps/create-from-manifest",
     "apps/create-installation-access-token",
+    "apps/list-installations",
     "apps/list-webhook-deliveries",
     "apps/redeliver-webhook-delivery",
     "checks/create",
@@ -104,6 +107,7 @@ pub(crate) async fn all() -> Made {
     write(&rest, &fake, number).await;
     talk(&rest, &ada, &fake, number).await;
     ask_again(&*tokens, &fake).await;
+    register(&http, &tokens, &fake).await;
     Made { fake, http }
 }
 
@@ -230,4 +234,18 @@ async fn ask_again(hook: &dyn AppHook, fake: &FakeGitHub) {
     hook.redeliver(first.deliveries[0].id).await.expect("an answer");
     assert!(first.next.is_some());
     hook.hook_deliveries(first.next).await.expect("an answer");
+}
+
+/// Registers an App. What a browser does meanwhile is in `tests/registration.rs`.
+async fn register(http: &HttpFake, tokens: &AppTokens, fake: &FakeGitHub) {
+    let manifest = AppManifest {
+        name: "blueproof for kubeflow".into(),
+        homepage: "https://github.com/kubeflow/trainer".into(),
+        webhook: Some("https://gpu.example.org/webhooks/github".into()),
+    };
+    let code = RegistrationCode::new(fake.register_app("kubeflow", manifest.to_json(None)));
+    let code = code.expect("it is one");
+    registered_app(&http.address(), &code).await.expect("it is known");
+    fake.install_app();
+    tokens.installations().await.expect("an answer");
 }
