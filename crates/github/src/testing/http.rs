@@ -420,9 +420,10 @@ async fn read(
             let runs = github
                 .check_runs(id, &sha.parse().unwrap_or_else(|_| no_commit()))
                 .await?;
-            let told = runs.iter().map(|run| {
-                json!({ "id": run.id.0, "name": run.name, "external_id": run.external_id, "app": { "id": github.app() }, "output": { "annotations_count": run.n_annotations } })
-            });
+            let stored = github.stored_states(id);
+            let told = runs
+                .iter()
+                .map(|run| checks::told(run, stored.get(&run.id).copied(), github.app()));
             Body::List(Some("check_runs"), told.collect())
         }
         _ => return Ok(None),

@@ -1,8 +1,26 @@
 //! Check runs and reactions, read from what was sent.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::api::{Annotation, CheckConclusion, CheckOutput, CheckRunState, Reaction};
+use crate::api::{Annotation, CheckConclusion, CheckOutput, CheckRunState, ExistingCheckRun, Reaction};
+
+/// Returns a check run in GitHub's words.
+pub(super) fn told(run: &ExistingCheckRun, state: Option<CheckRunState>, app: u64) -> Value {
+    let state = state.unwrap_or(CheckRunState::Queued);
+    let conclusion = match state {
+        CheckRunState::Queued | CheckRunState::InProgress => None,
+        CheckRunState::Completed { conclusion, .. } => Some(conclusion.to_string()),
+    };
+    json!({
+        "id": run.id.0,
+        "name": run.name,
+        "external_id": run.external_id,
+        "status": state.status().to_string(),
+        "conclusion": conclusion,
+        "app": { "id": app },
+        "output": { "annotations_count": run.n_annotations },
+    })
+}
 
 /// Returns what a request says of a check run.
 pub(super) fn of(body: &Value) -> CheckOutput {
