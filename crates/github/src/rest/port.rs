@@ -194,7 +194,7 @@ impl GitHub for RestGitHub {
     }
 
     async fn merge_groups(&self, id: RepositoryId) -> Result<Vec<MergeGroup>, ApiError> {
-        let call = Call::get(self.below(id, &format!("git/matching-refs/{MERGE_QUEUE}?per_page=100"))?);
+        let call = Call::get(self.below(id, &format!("git/matching-refs/{MERGE_QUEUE}"))?);
         let refs: Vec<Reference> = self
             .pages(call, "list the merge groups", |page: Vec<_>| page)
             .await?;

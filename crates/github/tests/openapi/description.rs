@@ -108,7 +108,16 @@ impl Description {
             let taken: Vec<&str> = rest.drain(..rest.len().saturating_sub(after).min(most)).collect();
             let value = taken.join("/");
             (!value.is_empty()).then_some(())?;
-            values.insert(name.to_owned(), value);
+            match name.split_once('}') {
+                None => drop(values.insert(name.to_owned(), value)),
+                // Two in one part, as in `{base}...{head}`.
+                Some((first, rest)) => {
+                    let (between, second) = rest.split_once('{')?;
+                    let (before, after) = value.split_once(between)?;
+                    values.insert(first.to_owned(), before.to_owned());
+                    values.insert(second.to_owned(), after.to_owned());
+                }
+            }
         }
         rest.is_empty().then_some(values)
     }

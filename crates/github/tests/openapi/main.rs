@@ -17,6 +17,9 @@ const PORTS: [&str; 2] = [
     include_str!("../../src/api/hook.rs"),
 ];
 
+/// The calls that are made by another call of the port, and so are no requests of their own.
+const MADE_BY_OTHERS: [&str; 1] = ["paths_named"];
+
 /// Returns GitHub's description of its API; `None` where it is not here.
 fn published() -> Option<Description> {
     let Some(file) = env::var_os("BLUEPROOF_GITHUB_OPENAPI") else {
@@ -40,7 +43,8 @@ async fn every_call_of_the_ports_is_made_and_counted() {
     let made = requests::all().await;
     let names = calls_of_ports();
     assert!(names.len() >= 19, "{names:?}");
-    let missing: Vec<_> = names.iter().filter(|name| made.n_calls(name) == 0).collect();
+    let is_missing = |name: &&&str| made.n_calls(name) == 0 && !MADE_BY_OTHERS.contains(*name);
+    let missing: Vec<_> = names.iter().filter(is_missing).collect();
     assert!(
         missing.is_empty(),
         "no request of {missing:?} is held to the description"

@@ -86,6 +86,14 @@ fn small() -> Description {
                 "requestBody": { "required": true, "content": { "application/json": { "schema": { "$ref": "#/components/schemas/base" } } } },
                 "responses": {},
             } },
+            "/compare/{base}...{head}": { "get": {
+                "operationId": "compare",
+                "parameters": [
+                    { "name": "base", "in": "path", "schema": { "type": "integer" } },
+                    { "name": "head", "in": "path", "schema": { "type": "string" } },
+                ],
+                "responses": {},
+            } },
             "/files/{path}/raw": { "get": { "operationId": "one", "responses": {} } },
             "/files/{path}": { "get": {
                 "operationId": "many",
@@ -124,7 +132,10 @@ fn paths_and_parameters_are_held_to_a_description() {
         Ok("one"),
         "the one with the most words"
     );
+    assert_eq!(asked("/compare/1...b", &[]).as_deref(), Ok("compare"));
     let refused = [
+        ("`base`", asked("/compare/a...b", &[])),
+        ("there is no", asked("/compare/1..b", &[])),
         ("`id`", asked("/x/twelve", &[("must", "7")])),
         ("lacks `must`", asked("/x/12", &[])),
         ("`limit`", asked("/x/12", &[("must", "7"), ("limit", "10")])),

@@ -24,7 +24,7 @@ const APP: u64 = 99;
 const BEGINNING: i64 = 1_800_000_000;
 
 /// All that is asked, by GitHub's names.
-pub(crate) const OPERATIONS: [&str; 22] = [
+pub(crate) const OPERATIONS: [&str; 25] = [
     "apps/create-from-manifest",
     "apps/create-installation-access-token",
     "apps/list-installations",
@@ -34,6 +34,7 @@ pub(crate) const OPERATIONS: [&str; 22] = [
     "checks/list-for-ref",
     "checks/update",
     "git/get-tree",
+    "git/list-matching-refs",
     "issues/create-comment",
     "issues/list-comments",
     "issues/list-comments-for-repo",
@@ -42,8 +43,10 @@ pub(crate) const OPERATIONS: [&str; 22] = [
     "pulls/list",
     "pulls/list-files",
     "reactions/create-for-issue-comment",
+    "repos/compare-commits",
     "repos/get",
     "repos/get-branch",
+    "repos/get-branch-rules",
     "repos/get-content",
     "repos/list-collaborators",
     "users/get-by-username",
@@ -128,6 +131,14 @@ async fn read(rest: &RestGitHub, fake: &FakeGitHub, number: u64) {
     let main = rest.branch(REPOSITORY, "main").await.expect("an answer");
     let file = rest.file(REPOSITORY, "docs/a b?.md", &main).await;
     assert_eq!(file.expect("an answer").as_deref(), Some("x"));
+    fake.require_checks(REPOSITORY, "main", &["GPU · nano-lm"]);
+    let required = rest.required_checks(REPOSITORY, "main").await;
+    assert_eq!(required.expect("an answer").len(), 1);
+    rest.blobs(REPOSITORY, &main).await.expect("an answer");
+    let group = fake.enqueue(REPOSITORY, number, &[("OWNERS", "approvers: [ada]")]);
+    rest.compare(REPOSITORY, &main, &group).await.expect("an answer");
+    let groups = rest.merge_groups(REPOSITORY).await.expect("an answer");
+    assert_eq!(groups.len(), 1);
     rest.paths_named(REPOSITORY, "OWNERS", &main)
         .await
         .expect("an answer");
