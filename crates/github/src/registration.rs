@@ -29,6 +29,10 @@ const PERMISSIONS: [(&str, &str); 5] = [
 /// What GitHub tells of.
 const EVENTS: [&str; 4] = ["check_run", "issue_comment", "pull_request", "push"];
 
+/// What a repository with a merge queue needs besides.
+const MERGE_QUEUES: (&str, &str) = ("merge_queues", "read");
+const MERGE_GROUP: &str = "merge_group";
+
 /// A GitHub App that is to be registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppManifest {
@@ -38,6 +42,8 @@ pub struct AppManifest {
     pub homepage: String,
     /// Where its webhooks are sent; `None` where they are sent nowhere.
     pub webhook: Option<String>,
+    /// Whether there are merge queues, which need a right and an event more.
+    pub has_merge_queue: bool,
 }
 
 /// Who is to own an App.
@@ -50,15 +56,27 @@ pub enum AppOwner {
 }
 
 impl AppManifest {
+    fn permissions(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let more = self.has_merge_queue.then_some(MERGE_QUEUES);
+        PERMISSIONS.into_iter().chain(more)
+    }
+
+    fn events(&self) -> impl Iterator<Item = &'static str> {
+        let more = self.has_merge_queue.then_some(MERGE_GROUP);
+        EVENTS.into_iter().chain(more)
+    }
+
     /// Returns the manifest, as GitHub reads it. The browser is sent to `redirect` once the App is registered.
     pub fn to_json(&self, redirect: Option<&str>) -> Value {
-        let permissions = PERMISSIONS.map(|(name, level)| (name.to_owned(), json!(level)));
+        let permissions = self
+            .permissions()
+            .map(|(name, level)| (name.to_owned(), json!(level)));
         let mut manifest = json!({
             "name": self.name,
             "url": self.homepage,
             "public": false,
-            "default_permissions": Value::Object(permissions.into_iter().collect()),
-            "default_events": EVENTS,
+            "default_permissions": Value::Object(permissions.collect()),
+            "default_events": self.events().collect::<Vec<_>>(),
             // GitHub wants an address, also where nothing is sent to it.
             "hook_attributes": {
                 "url": self.webhook.as_ref().unwrap_or(&self.homepage),
@@ -81,8 +99,8 @@ impl AppManifest {
             ("webhook_active", self.webhook.is_some().to_string()),
         ];
         query.extend(self.webhook.iter().map(|url| ("webhook_url", url.clone())));
-        query.extend(PERMISSIONS.map(|(name, level)| (name, level.to_owned())));
-        query.extend(EVENTS.map(|event| ("events[]", event.to_owned())));
+        query.extend(self.permissions().map(|(name, level)| (name, level.to_owned())));
+        query.extend(self.events().map(|event| ("events[]", event.to_owned())));
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let pairs = query
             .iter()
@@ -118,6 +136,7 @@ mod tests {
             name: "blueproof for kubeflow".into(),
             homepage: "https://github.com/kubeflow/trainer".into(),
             webhook: webhook.map(str::to_owned),
+            has_merge_queue: false,
         }
     }
 
@@ -133,14 +152,23 @@ mod tests {
             after.split_once(end).expect("it ends").0.to_owned()
         };
         let rights = line("Repository permissions:", "No organisation permission");
-        for (name, _) in PERMISSIONS {
+        let all = AppManifest {
+            has_merge_queue: true,
+            ..manifest(None)
+        };
+        for (name, _) in all.permissions() {
             assert!(rights.contains(&words(name)), "{name}: {rights}");
         }
-        assert_eq!(rights.matches('*').count(), 2 * PERMISSIONS.len(), "{rights}");
+        assert_eq!(
+            rights.matches('*').count(),
+            2 * all.permissions().count(),
+            "{rights}"
+        );
         for (begin, end, level) in [
             ("*Checks*", "*Contents*", "write"),
             ("*Contents*", "*Issues*", "read"),
-            ("*Issues*", "*Metadata*", "write"),
+            ("*Issues*", "*Merge queues*", "write"),
+            ("*Merge queues*", "*Metadata*", "read"),
             ("*Metadata*", "read", ""),
         ] {
             let between = rights
@@ -153,10 +181,16 @@ mod tests {
             assert_eq!(between.contains("write"), level == "write", "{begin}");
         }
         let events = line("- Events:", "- Webhook:");
-        for event in EVENTS {
+        for event in all.events() {
             assert!(events.contains(&words(event)), "{event}: {events}");
         }
-        assert_eq!(events.matches('*').count(), 2 * EVENTS.len(), "{events}");
+        assert_eq!(events.matches('*').count(), 2 * all.events().count(), "{events}");
+        let without = manifest(None);
+        assert_eq!(
+            (without.permissions().count(), without.events().count()),
+            (5, 4),
+            "queues are the exception"
+        );
     }
 
     #[test]

@@ -91,6 +91,7 @@ fn manifest() -> AppManifest {
         name: "blue\"><script>proof".into(),
         homepage: "https://github.com/kubeflow/trainer".into(),
         webhook: Some("https://gpu.example.org/webhooks/github".into()),
+        has_merge_queue: true,
     }
 }
 

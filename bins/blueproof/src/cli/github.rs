@@ -70,6 +70,9 @@ pub(crate) struct GitHubAppCreate {
     /// Where GitHub sends webhooks: your proxy, with the path /webhooks/github; without it pull requests are polled
     #[arg(long, value_name = "URL")]
     pub(crate) webhook_url: Option<String>,
+    /// Give the App the right and the event that repositories with a merge queue need besides
+    #[arg(long)]
+    pub(crate) merge_queue: bool,
     /// Where the scheduler takes webhooks from the proxy
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790")]
     pub(crate) listen: String,

@@ -253,6 +253,7 @@ async fn register(http: &HttpFake, tokens: &AppTokens, fake: &FakeGitHub) {
         name: "blueproof for kubeflow".into(),
         homepage: "https://github.com/kubeflow/trainer".into(),
         webhook: Some("https://gpu.example.org/webhooks/github".into()),
+        has_merge_queue: true,
     };
     let code = RegistrationCode::new(fake.register_app("kubeflow", manifest.to_json(None)));
     let code = code.expect("it is one");

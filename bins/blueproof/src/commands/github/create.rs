@@ -209,6 +209,7 @@ fn manifest(arguments: &GitHubAppCreate) -> Result<AppManifest, Problem> {
             .clone()
             .unwrap_or_else(|| format!("{}/{}", arguments.web, first.0)),
         webhook: arguments.webhook_url.clone(),
+        has_merge_queue: arguments.merge_queue,
     })
 }
 
