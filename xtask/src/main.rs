@@ -7,6 +7,7 @@ mod bench;
 mod ci;
 mod corpus;
 mod dashboards;
+mod fake_github;
 mod go;
 mod kueue;
 mod live;
@@ -45,6 +46,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// Run `init` and `check` over some hundred notebooks from PyPI, and print what they find.
     Notebooks,
+    /// Serve a GitHub with a memory on loopback, and do there what is typed: pull requests, comments, buttons.
+    FakeGithub(fake_github::Arguments),
     /// Write the files in `monitoring/` from the tables of metrics.
     Dashboards(dashboards::Arguments),
     /// Run cases against the embedded queue, and print each failure with what was expected and what came.
@@ -78,6 +81,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         Chore::Tidy => ci::run(&workspace, &[Step::Tidy]),
         Chore::Bench(arguments) => bench::run(&workspace, arguments),
         Chore::Notebooks => corpus::run(&workspace),
+        Chore::FakeGithub(arguments) => fake_github::run(&workspace, arguments),
         Chore::Dashboards(arguments) => dashboards::run(&workspace, arguments),
         Chore::QueueCases { files } => kueue::cases(&workspace, files),
         Chore::KueueDiff(arguments) => kueue::diff(&workspace, arguments),

@@ -111,6 +111,14 @@ impl Invocation {
         Ok(Ended::from(status))
     }
 
+    /// Runs it in `folder` with our standard input and output, for a program that is talked to, and waits for its end.
+    pub(crate) fn talk(&self, folder: &Path) -> Result<Ended> {
+        let status = self.command(folder).stdin(Stdio::inherit()).status();
+        Ok(Ended::from(
+            status.with_context(|| format!("could not start `{self}`"))?,
+        ))
+    }
+
     /// Runs it in `folder` without showing anything, and returns its standard output if it ended well. `None` is also a
     /// program that is not there.
     pub(crate) fn ask(&self, folder: &Path) -> Option<String> {

@@ -290,6 +290,21 @@ impl FakeGitHub {
         number
     }
 
+    /// Opens a pull request whose head is a commit that somebody has made.
+    pub fn open_at(&self, id: RepositoryId, author: &Account, paths: &[&str], head: &CommitSha) -> u64 {
+        let number = self.open(id, author, paths);
+        let mut state = self.lock();
+        state.deliveries.pop();
+        state.change(id, number, |info| info.head.sha = head.clone());
+        state.deliver_pull_request(id, number, "opened", author, None);
+        number
+    }
+
+    /// Returns whether there is a pull request of this number.
+    pub fn has_pull_request(&self, id: RepositoryId, number: u64) -> bool {
+        self.lock().repository(id).pull_requests.contains_key(&number)
+    }
+
     /// Opens a pull request of a number, as another repository has one, too. It is told to nobody.
     pub fn add_pull_request(&self, id: RepositoryId, number: u64, author: &Account) -> u64 {
         let opened = self.open(id, author, &[]);
@@ -377,6 +392,11 @@ impl FakeGitHub {
     /// Lets time pass.
     pub fn advance(&self, by: SignedDuration) {
         self.lock().now += by;
+    }
+
+    /// Sets the clock.
+    pub fn set_now(&self, now: Timestamp) {
+        self.lock().now = now;
     }
 
     /// Lets a call fail, whichever it is, after so many others.

@@ -45,6 +45,27 @@ impl FakeGitHub {
         names
     }
 
+    /// Returns what is to be sent: what was told since, and what was asked for once more, with what each is called. What comes of it is
+    /// said by [`note_answer`](Self::note_answer).
+    pub fn take_sendings(&self) -> Vec<(DeliveryId, FakeDelivery)> {
+        let again = self.take_redeliveries(0);
+        let n_known = self.lock().sent.len();
+        self.lose_deliveries();
+        let state = self.lock();
+        let new = state.sent.iter().skip(n_known);
+        let new = new.map(|one| (one.told.name.clone(), one.delivery.clone()));
+        again.into_iter().chain(new).collect()
+    }
+
+    /// Notes what the last sending of a delivery was answered with; 0 is not at all.
+    pub fn note_answer(&self, name: &DeliveryId, status: u16) {
+        let mut state = self.lock();
+        let last = state.sent.iter_mut().rev().find(|one| one.told.name == *name);
+        if let Some(sending) = last {
+            sending.told.status = status;
+        }
+    }
+
     /// Returns what is sent once more since this was last asked, with what it is called. What comes of it is `status`.
     pub fn take_redeliveries(&self, status: u16) -> Vec<(DeliveryId, FakeDelivery)> {
         let mut state = self.lock();
