@@ -52,7 +52,11 @@ impl Fake {
         let mut line = String::new();
         while !line.contains(word) {
             line.clear();
-            assert_ne!(self.said.read_line(&mut line).expect("text"), 0, "it ended before it said `{word}`");
+            assert_ne!(
+                self.said.read_line(&mut line).expect("text"),
+                0,
+                "it ended before it said `{word}`"
+            );
         }
         line.split_once(word).expect("it is there").1.trim().to_owned()
     }
@@ -75,7 +79,12 @@ async fn receiver() -> (Arc<MemoryDeliveries>, String) {
     let deliveries = Arc::<MemoryDeliveries>::default();
     let secret = WebhookSecret::new("secret-of-the-fake-webhook").expect("long enough");
     let secrets = WebhookSecrets::one(secret);
-    let receiver = Receiver::new(secrets, deliveries.clone(), Arc::<FakeClock>::default(), Arc::default());
+    let receiver = Receiver::new(
+        secrets,
+        deliveries.clone(),
+        Arc::<FakeClock>::default(),
+        Arc::default(),
+    );
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     tokio::spawn(async move { axum::serve(listener, receiver.router()).await });
@@ -118,7 +127,13 @@ async fn what_is_typed_is_told_and_what_a_scheduler_shows_is_seen() {
     let connection = fs::read_to_string(connection).expect("it is written");
     let connection = Connection::read("github.yaml", connection).expect("a scheduler reads it");
     for name in ["app.pem", "webhook-secret"] {
-        let mode = folder.path().join(name).metadata().expect("it is there").permissions().mode();
+        let mode = folder
+            .path()
+            .join(name)
+            .metadata()
+            .expect("it is there")
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
     fake.type_line("open");
@@ -128,26 +143,51 @@ async fn what_is_typed_is_told_and_what_a_scheduler_shows_is_seen() {
     let key = fs::read_to_string(folder.path().join("app.pem")).expect("text");
     let tokens = tokens(&connection, &key);
     let rest = RestGitHub::new(&connection.api.0, Some(99), tokens.clone()).expect("an address");
-    rest.repository_named("kubeflow/trainer").await.expect("it is there");
-    let info = rest.pull_request(REPOSITORY, number.parse().expect("a number")).await.expect("it is there");
+    rest.repository_named("kubeflow/trainer")
+        .await
+        .expect("it is there");
+    let info = rest
+        .pull_request(REPOSITORY, number.parse().expect("a number"))
+        .await
+        .expect("it is there");
     assert_eq!(info.head.sha.as_str(), head);
     let fetched = Command::new("git")
         .current_dir(folder.path().join("web/kubeflow/trainer.git"))
         .args(["cat-file", "-p", &format!("{head}:examples/hello/blueprint.yaml")])
         .output();
-    assert!(fetched.expect("git is there").status.success(), "the head can be fetched");
+    assert!(
+        fetched.expect("git is there").status.success(),
+        "the head can be fetched"
+    );
 
     let sha: CommitSha = head.parse().expect("a commit");
-    rest.create_check_run(REPOSITORY, &sha, &check()).await.expect("it is made");
+    rest.create_check_run(REPOSITORY, &sha, &check())
+        .await
+        .expect("it is made");
     fake.type_line(&format!("show {number}"));
-    assert_eq!(fake.until("check run GPU · hello: "), "waits for an approval [Run on GPU]");
+    assert_eq!(
+        fake.until("check run GPU · hello: "),
+        "waits for an approval [Run on GPU]"
+    );
     fake.type_line(&format!("press {number} ada approve"));
     assert!(fake.until("webhook check_run ").ends_with("answered with 202"));
     let stored = deliveries.deliveries(9).await.expect("a read");
-    let events: Vec<_> = stored.iter().map(|one| (one.event.as_str(), one.action.as_deref())).collect();
-    assert_eq!(events, [("check_run", Some("requested_action")), ("pull_request", Some("opened"))]);
+    let events: Vec<_> = stored
+        .iter()
+        .map(|one| (one.event.as_str(), one.action.as_deref()))
+        .collect();
+    assert_eq!(
+        events,
+        [
+            ("check_run", Some("requested_action")),
+            ("pull_request", Some("opened"))
+        ]
+    );
     let listed = tokens.hook_deliveries(None).await.expect("an answer");
-    assert!(listed.deliveries.iter().all(|one| one.status == 202), "{listed:?}");
+    assert!(
+        listed.deliveries.iter().all(|one| one.status == 202),
+        "{listed:?}"
+    );
 
     for (line, said) in [
         ("shout", "`shout` is no command"),
@@ -174,13 +214,17 @@ async fn what_nobody_took_is_lost_and_sent_once_more_when_it_is_asked_for() {
     drop(fake);
     let mut fake = Fake::start(folder.path(), &webhook);
     let connection = fake.until("connection ");
-    let connection = Connection::read("github.yaml", fs::read_to_string(connection).expect("text")).expect("it is one");
+    let connection =
+        Connection::read("github.yaml", fs::read_to_string(connection).expect("text")).expect("it is one");
     fake.type_line("open");
     fake.until("webhook pull_request ");
     let key = fs::read_to_string(folder.path().join("app.pem")).expect("text");
     let tokens = tokens(&connection, &key);
     let sent = tokens.hook_deliveries(None).await.expect("an answer");
     tokens.redeliver(sent.deliveries[0].id).await.expect("an answer");
-    assert!(fake.until("webhook pull_request ").ends_with("answered with 200"), "it was known");
+    assert!(
+        fake.until("webhook pull_request ").ends_with("answered with 200"),
+        "it was known"
+    );
     assert_eq!(deliveries.pending_deliveries(9).await.expect("a read").len(), 1);
 }

@@ -28,9 +28,9 @@ impl FakeGitHub {
         let mut names = Vec::new();
         for delivery in deliveries {
             let id = state.new_id();
-            let name: DeliveryId = format!("72d3162e-cc78-11e3-81ab-{id:012x}")
-                .parse()
-                .expect("a name");
+            // The first digits differ, as GitHub's do: people name a delivery by them.
+            let name = format!("{id:08x}-cc78-11e3-81ab-4c9367dc0958");
+            let name: DeliveryId = name.parse().expect("a name");
             names.push(name.clone());
             let told = HookDelivery {
                 id: HookDeliveryId(id),
