@@ -108,21 +108,31 @@ impl Budgets {
         known: &[RunView],
         now: Timestamp,
     ) -> Option<BudgetProblem> {
-        let repository = &request.pull_request.repository;
-        let of_repository =
-            |run: &RunView| run.subject.repository == *repository && run.subject.pull_request.is_some();
-        let of_author = |run: &RunView| of_repository(run) && run.requested_by == *request.author;
-        let of_pull_request =
-            |run: &RunView| run.subject.of_pull_request().as_ref() == Some(request.pull_request);
-        let budgets: [(BudgetOf, &Option<Budget>, &dyn Fn(&RunView) -> bool); 3] = [
-            (BudgetOf::PullRequest, &self.pull_request, &of_pull_request),
-            (BudgetOf::Author, &self.author, &of_author),
-            (BudgetOf::Repository, &self.repository, &of_repository),
+        let budgets = [
+            (BudgetOf::PullRequest, &self.pull_request),
+            (BudgetOf::Author, &self.author),
+            (BudgetOf::Repository, &self.repository),
         ];
-        budgets.into_iter().find_map(|(of, budget, counts)| {
-            let counted: Vec<&RunView> = known.iter().filter(|run| counts(run)).collect();
-            budget.as_ref()?.judge(of, request, &counted, now)
+        budgets.into_iter().find_map(|(of, budget)| {
+            let counted = known.iter().filter(|run| of.counts(request, run));
+            budget
+                .as_ref()?
+                .judge(of, request, &counted.collect::<Vec<_>>(), now)
         })
+    }
+}
+
+impl BudgetOf {
+    /// Returns whether a run counts for the budget that another is asked to start of.
+    fn counts(self, request: &BudgetRequest<'_>, run: &RunView) -> bool {
+        let subject = &run.subject;
+        let is_of_repository =
+            subject.repository == request.pull_request.repository && subject.pull_request.is_some();
+        match self {
+            Self::Repository => is_of_repository,
+            Self::Author => is_of_repository && run.requested_by == *request.author,
+            Self::PullRequest => subject.of_pull_request().as_ref() == Some(request.pull_request),
+        }
     }
 }
 
@@ -220,7 +230,7 @@ mod tests {
         budgets.judge(&request, known, at(0))
     }
 
-    fn budgets(of: BudgetOf, budget: Budget) -> Budgets {
+    fn budgets(of: BudgetOf, budget: &Budget) -> Budgets {
         let only = |this: BudgetOf| (this == of).then(|| budget.clone());
         Budgets {
             author: only(BudgetOf::Author),
@@ -243,7 +253,7 @@ mod tests {
             // An hour of it is within the day.
             run(3, 5, 14, PASSED, 600, -23 * 60),
         ];
-        let used = |of, author, number| match judge(&budgets(of, most.clone()), author, number, &known) {
+        let used = |of, author, number| match judge(&budgets(of, &most), author, number, &known) {
             Some(BudgetProblem::GpuMinutes { used, .. }) => Some(used),
             Some(BudgetProblem::Runs { .. }) | None => None,
         };
@@ -263,13 +273,11 @@ mod tests {
 
     #[test]
     fn runs_on_their_way_count_with_those_that_are_wanted_and_none_twice() {
-        let two = budgets(
-            BudgetOf::Author,
-            Budget {
-                gpu_minutes: None,
-                runs: Some(2),
-            },
-        );
+        let most = Budget {
+            gpu_minutes: None,
+            runs: Some(2),
+        };
+        let two = budgets(BudgetOf::Author, &most);
         let waits = run(3, 4, 14, RunState::AwaitingApproval, 0, 0);
         let mut known = vec![run(1, 4, 12, RunState::Running, 1, 0), waits];
         assert_eq!(judge(&two, 4, 12, &known), None);

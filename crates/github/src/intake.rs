@@ -257,9 +257,10 @@ impl Intake {
         head: &CommitSha,
     ) -> Result<Result<Vec<HeadBlueprint>, Plan>, IntakeError> {
         match self.ports.blueprints.at(of, head).await {
-            Err(CallError { diagnostic, retry }) if retry == Retry::Never => {
-                Ok(Err(Plan::unreadable(*diagnostic)))
-            }
+            Err(CallError {
+                diagnostic,
+                retry: Retry::Never,
+            }) => Ok(Err(Plan::unreadable(*diagnostic))),
             other => Ok(Ok(other?)),
         }
     }

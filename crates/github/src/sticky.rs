@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 use blueproof_core::{
     domain::{Ending, RunId, RunState},
+    pending::PendingReason,
     ports::RunStatus,
+    view::RunView,
 };
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +140,7 @@ impl StickyState {
         if self.runs.get(&name).is_some_and(|known| known.run > run) {
             return;
         }
-        let need = need(status.view.state);
+        let need = need(&status.view);
         // Only of a failure more is told than that it is so: else the comment would be edited with every progress.
         let line = match need {
             StickyNeed::Look => plain(&run_title(&status.view, settings), LINE_AT_MOST),
@@ -236,9 +238,13 @@ impl StickyAnswer {
     }
 }
 
-fn need(state: RunState) -> StickyNeed {
-    match state {
-        RunState::AwaitingApproval => StickyNeed::Approval,
+fn need(view: &RunView) -> StickyNeed {
+    match view.state {
+        RunState::AwaitingApproval => match view.waits() {
+            // It has its approval.
+            Some(PendingReason::WaitingForIsolation(_)) => StickyNeed::Nothing,
+            Some(_) | None => StickyNeed::Approval,
+        },
         RunState::Queued | RunState::Reserved | RunState::Starting | RunState::Running => StickyNeed::Nothing,
         RunState::Ended(ending) => match ending {
             Ending::Failed | Ending::TimedOut | Ending::InfrastructureFailed | Ending::Refused => {

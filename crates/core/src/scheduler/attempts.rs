@@ -147,7 +147,7 @@ impl Scheduler {
     /// Decides what the end of a run's attempt means for the run.
     pub(super) fn conclude(&mut self, id: AttemptId) {
         match self.judge(id) {
-            Next::End(ending, failure) => self.end(id.run, ending, failure),
+            Next::End(ending, failure) => self.end(id.run, ending, failure.map(|failure| *failure)),
             Next::TryAgain {
                 after,
                 requeues,
@@ -189,10 +189,12 @@ impl Scheduler {
                 Next::End(Ending::Cancelled, None)
             }
             (Verdict::Stopped, Some(StopReason::Evicted | StopReason::ApprovalRevoked)) => Next::WaitAgain,
-            (Verdict::Stopped, Some(StopReason::Overdue)) => Next::End(Ending::TimedOut, Some(overdue())),
+            (Verdict::Stopped, Some(StopReason::Overdue)) => {
+                Next::End(Ending::TimedOut, Some(Box::new(overdue())))
+            }
             (Verdict::Stopped, Some(StopReason::ExecutionTimeOver)) => {
                 let limit = run.request.job.timeouts.execution;
-                Next::End(Ending::TimedOut, Some(execution_time_over(limit)))
+                Next::End(Ending::TimedOut, Some(Box::new(execution_time_over(limit))))
             }
             // Nobody here asked for it: a machine that shuts down, or an admin with `kill`.
             (Verdict::Stopped, None) => {
@@ -218,7 +220,9 @@ impl Scheduler {
                 run.request.retries.blueprint,
                 None,
             ),
-            FailureClass::Timeout(_) | FailureClass::Config => return Next::End(Ending::of(failure), said),
+            FailureClass::Timeout(_) | FailureClass::Config => {
+                return Next::End(Ending::of(failure), said.map(Box::new));
+            }
         };
         let at_most = limit.map_or(wanted, |limit| limit.min(wanted));
         if used >= at_most {
@@ -231,13 +235,13 @@ impl Scheduler {
             } else {
                 said
             };
-            return Next::End(Ending::of(failure), said);
+            return Next::End(Ending::of(failure), said.map(Box::new));
         }
         if failure.diagnostic.code == Code::AgentLost
             && let Some(at_most) = self.retry.killed_agents.filter(|most| killed_agents > *most)
         {
             let said = too_many_killed_agents(failure.clone(), at_most);
-            return Next::End(Ending::of(failure), Some(said));
+            return Next::End(Ending::of(failure), Some(Box::new(said)));
         }
         Next::TryAgain {
             after,
@@ -289,7 +293,7 @@ impl Scheduler {
 /// What follows on an attempt's end.
 enum Next {
     /// The run is over, for a reason of its own where the attempt does not say it.
-    End(Ending, Option<Failure>),
+    End(Ending, Option<Box<Failure>>),
     /// It is tried again, for the so many-th time of so many at most.
     TryAgain {
         after: RetryAfter,

@@ -43,8 +43,8 @@ fn conclusion(ending: Ending, infrastructure: InfrastructureConclusion) -> Check
 pub(super) fn actions(view: &RunView) -> Vec<CheckAction> {
     match view.state {
         RunState::AwaitingApproval => match view.waits() {
-            // While it is held no approval counts.
-            Some(PendingReason::Held(_)) => vec![CheckAction::Cancel],
+            // While it is held no approval counts, and what only waits for a machine has one.
+            Some(PendingReason::Held(_) | PendingReason::WaitingForIsolation(_)) => vec![CheckAction::Cancel],
             Some(_) | None => vec![CheckAction::Approve, CheckAction::Cancel],
         },
         RunState::Queued | RunState::Reserved | RunState::Starting | RunState::Running => {

@@ -8,7 +8,7 @@ use blueproof_core::{
         Verdict,
     },
     estimate::LikelyDuration,
-    pending::{PendingReason, PlacePending},
+    pending::{IsolationPending, PendingReason, PlacePending},
     testing::{outcome, request},
     view::{OutlookView, QueuePosition},
 };
@@ -244,6 +244,15 @@ fn a_lapsed_approval_and_a_place_in_the_queue_are_in_the_title() {
         render(&waits).title,
         "Waits for a new approval: ada approved it under another policy than the one in force"
     );
+    let apart = IsolationPending {
+        cluster: Default::default(),
+        why: None,
+    };
+    let reason = PendingReason::WaitingForIsolation(Box::new(apart));
+    waits.view.outlook = Some(Box::new(outlook(reason, None)));
+    let shown = render(&waits);
+    assert!(shown.title.starts_with("Waits: approved; "), "{}", shown.title);
+    assert_eq!(shown.actions, [CheckAction::Cancel], "it has its approval");
     let mut queued = status(RunState::Queued);
     let position = QueuePosition {
         cluster_queue: "team-a".into(),

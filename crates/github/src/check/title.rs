@@ -35,6 +35,7 @@ fn awaiting(view: &RunView, settings: &CheckSettings) -> String {
             format!("Waits for a new approval: {lapsed}")
         }
         Some(reason @ PendingReason::Held(_)) => format!("Held: {reason}"),
+        Some(reason @ PendingReason::WaitingForIsolation(_)) => format!("Waits: {reason}"),
         Some(_) | None => format!("Waits for approval of this commit by {role}"),
     }
 }

@@ -5,6 +5,7 @@
 
 mod actions;
 mod checks;
+mod content;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -345,63 +346,15 @@ async fn read(
                 .map(|path| json!({ "filename": path, "status": "modified" }));
             Body::List(None, files.collect())
         }
-        ["branches", name] => {
-            // Half of what is required is told as of the branch's protection, and half as of a ruleset.
-            let contexts: Vec<_> = github
-                .required_checks(id, name)
-                .await?
-                .into_iter()
-                .step_by(2)
-                .collect();
-            Body::Json(json!({
-                "commit": { "sha": github.branch(id, name).await? },
-                "protected": !contexts.is_empty(),
-                "protection": { "required_status_checks": { "contexts": contexts } }
-            }))
-        }
-        ["rules", "branches", name] => {
-            let required = github
-                .required_checks(id, name)
-                .await?
-                .into_iter()
-                .skip(1)
-                .step_by(2);
-            let checks: Vec<Value> = required.map(|context| json!({ "context": context })).collect();
-            let rules = vec![
-                json!({ "type": "non_fast_forward" }),
-                json!({ "type": "required_status_checks", "parameters": { "required_status_checks": checks } }),
-            ];
-            Body::List(None, rules)
-        }
+        ["branches", name] => content::branch(github, id, name).await?,
+        ["rules", "branches", name] => content::rules(github, id, name).await?,
         ["contents", path @ ..] => match github.file(id, &path.join("/"), &commit(request, "ref")).await? {
             Some(text) => Body::Text(text),
             None => return Ok(None),
         },
-        ["git", "trees", sha] => {
-            let blobs = github
-                .blobs(id, &sha.parse().unwrap_or_else(|_| no_commit()))
-                .await?;
-            let entries = blobs.into_iter().flatten();
-            let entries = entries.map(|(path, blob)| json!({ "path": path, "type": "blob", "sha": blob }));
-            Body::Json(json!({ "sha": sha, "tree": entries.collect::<Vec<_>>(), "truncated": false }))
-        }
-        ["git", "matching-refs", "heads", "gh-readonly-queue", ..] => {
-            let groups = github.merge_groups(id).await?;
-            let refs = groups
-                .iter()
-                .map(|group| json!({ "ref": group.head_ref, "object": { "type": "commit", "sha": group.head_sha } }));
-            Body::List(None, refs.collect())
-        }
-        ["compare", both] => {
-            let (base, head) = both.split_once("...").unwrap_or((both, ""));
-            let commit = |sha: &str| sha.parse().unwrap_or_else(|_| no_commit());
-            let changed = github.compare(id, &commit(base), &commit(head)).await?;
-            let files = changed
-                .paths
-                .iter()
-                .map(|path| json!({ "filename": path, "status": "modified" }));
-            Body::Json(json!({ "files": files.collect::<Vec<_>>() }))
-        }
+        ["git", "trees", sha] => content::tree(github, id, sha).await?,
+        ["git", "matching-refs", "heads", "gh-readonly-queue", ..] => content::groups(github, id).await?,
+        ["compare", both] => content::comparison(github, id, both).await?,
         ["collaborators"] => {
             let all = github.collaborators(id).await?;
             let told = all.iter().map(|one| {
