@@ -20,6 +20,7 @@ pub use dependencies::{
     AgentError, Dependencies, PrepareEnvironment, Prepared, Preparing, SandboxLimits, SecretValues,
 };
 use lock::Lock;
+pub use standard::environments;
 
 pub use crate::observer::{Collect, Conclusion, NothingMeasured, Observer};
 

@@ -4,16 +4,19 @@
 //! stays, because a virtual environment cannot be moved, and counts only once its description is written, which is the
 //! last step. What the host says about indexes, proxies and certificates is used for installing and for nothing else.
 
+mod apart;
 mod cache;
 pub(crate) mod child;
 mod code;
 mod explain;
+mod fresh;
 mod host;
 mod index;
 mod install;
 mod installer;
 mod interpreter;
 mod lockfile;
+mod metadata;
 mod offline;
 mod own;
 mod pep723;
@@ -21,6 +24,7 @@ mod requirements;
 #[cfg(test)]
 mod tests;
 mod wanted;
+mod wheels;
 mod words;
 
 use std::{
@@ -33,15 +37,20 @@ use blueproof_core::domain::{Failure, FailureClass};
 use blueproof_diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use apart::Strangers;
 pub(crate) use explain::{exhausted, exhausted_line};
 pub use host::Host;
 pub(crate) use own::{copy as own_copy, installs};
 pub use pep723::pep723;
-pub(crate) use requirements::checked as checked_requirement;
+pub(crate) use requirements::{checked as checked_requirement, checked_by_name};
 
 use crate::plan::Environment;
 use cache::{Cache, Found};
-use wanted::Wanted;
+use install::Maker;
+use wanted::{Chooser, Wanted};
+
+/// The folder of the environments whose packages strangers chose, among all.
+const OF_STRANGERS: &str = "strangers";
 
 /// A Python with everything that a notebook asked for, ready to start a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,7 +199,47 @@ pub fn prepare_on(
     patience: Patience<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Prepared, Unprepared> {
-    let wanted = Wanted::read(wanted, checkout)?;
+    let maker = Maker {
+        host,
+        strangers: None,
+    };
+    prepare_by(maker, wanted, checkout, cache, patience, progress)
+}
+
+/// Does what [`prepare_on`] does where a stranger chose the packages: none of their code runs, and what installs them does so in a
+/// sandbox. The environment is one of strangers alone, below `cache` in a folder of its own, and its interpreter is to be started
+/// in a sandbox alone.
+///
+/// # Errors
+/// See [`Unprepared`].
+pub(crate) fn prepare_for_stranger(
+    maker: (&Host, &Strangers),
+    wanted: &Environment,
+    checkout: &Path,
+    cache: &Path,
+    patience: Patience<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Prepared, Unprepared> {
+    let (host, strangers) = maker;
+    let maker = Maker {
+        host,
+        strangers: Some(strangers),
+    };
+    let cache = cache.join(OF_STRANGERS);
+    prepare_by(maker, wanted, checkout, &cache, patience, progress)
+}
+
+fn prepare_by(
+    maker: Maker<'_>,
+    wanted: &Environment,
+    checkout: &Path,
+    cache: &Path,
+    patience: Patience<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Prepared, Unprepared> {
+    let host = maker.host;
+    let chooser = maker.strangers.map_or(Chooser::Trusted, |_| Chooser::Stranger);
+    let wanted = Wanted::read(wanted, checkout, chooser)?;
     let cache = Cache::open(cache)?;
     let request = wanted.request_hash(host);
     if let Some(prepared) = cache.recall(&request) {
@@ -203,7 +252,7 @@ pub fn prepare_on(
         Found::Complete(prepared) => *prepared,
         Found::Free(folder) => {
             let description =
-                install::build(host, &wanted, &interpreter, &folder, &lock, patience, progress)?;
+                install::build(maker, &wanted, &interpreter, &folder, &lock, patience, progress)?;
             cache.complete(&key, &folder, &description)?
         }
     };

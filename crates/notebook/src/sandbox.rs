@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use accelerators::nodes_of;
 pub(crate) use enter::enter;
 pub(crate) use identity::Identity;
-pub(crate) use system::interpreter_folders;
+pub(crate) use system::{interpreter_folders, is_in_every_sandbox};
 
 /// The program that makes sandboxes.
 const BUBBLEWRAP: &str = "bwrap";
@@ -50,6 +50,8 @@ pub(crate) struct Sandbox {
     file_bytes: Option<u64>,
     /// How many processes and threads its user may have, where that user is this sandbox's alone.
     processes: u64,
+    /// How much memory each process may have; what uses a GPU reserves more than it ever has.
+    address_space_bytes: Option<u64>,
     /// Where its program works.
     folder: PathBuf,
 }
@@ -98,6 +100,7 @@ impl Sandbox {
             shared_memory_bytes: SHARED_MEMORY.0,
             file_bytes: None,
             processes: u64::MAX,
+            address_space_bytes: None,
             folder: folder.into(),
         })
     }
@@ -140,6 +143,18 @@ impl Sandbox {
     /// Limits the size of a file, and how many processes a user of its own has.
     pub(crate) fn limited(mut self, file: Bytes, processes: u64) -> Self {
         (self.file_bytes, self.processes) = (Some(file.0), processes);
+        self
+    }
+
+    /// Limits the memory of each process.
+    pub(crate) fn with_address_space(mut self, most: Bytes) -> Self {
+        self.address_space_bytes = Some(most.0);
+        self
+    }
+
+    /// Gives it a network.
+    pub(crate) fn with_network(mut self, network: SandboxNetwork) -> Self {
+        self.network = network;
         self
     }
 
@@ -266,6 +281,7 @@ mod tests {
             shared_memory_bytes: SHARED_MEMORY.0,
             file_bytes: None,
             processes: u64::MAX,
+            address_space_bytes: None,
             folder: "/work/checkout".into(),
         }
     }

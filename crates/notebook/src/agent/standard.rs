@@ -1,9 +1,15 @@
 //! The agent as blueproof starts it: real environments, real measuring.
 
-use std::{collections::BTreeMap, env, io, path::Path, sync::atomic::AtomicBool};
+use std::{
+    collections::BTreeMap,
+    env, io,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, AttemptSpec, Checked, Stream, read_regular},
+    attempt::{AttemptLayout, AttemptSpec, Checked, SandboxMode, Stream, read_regular},
     domain::{Bytes, Failure, FailureClass},
     ports::GpuMeter,
 };
@@ -15,13 +21,16 @@ use super::{
     SandboxLimits,
 };
 use crate::{
-    environment::{self, Origin, Patience, Unprepared},
+    environment::{self, Host, Origin, Patience, Strangers, Unprepared},
     executor::{Graces, OutputLimits},
     measure::{self, Before, Evidence, OutputSearch, Recorder, Sample},
     plan::{Expectation, Plan, Secret},
     process::Launcher,
     text::counted,
 };
+
+/// How long it may take to install a stranger's packages, whatever time the attempt has to start.
+const INSTALL_WITHIN: Duration = Duration::from_secs(1800);
 
 /// The most that is kept of an attempt's artifacts.
 const ARTIFACTS: Bytes = Bytes(1 << 30);
@@ -31,18 +40,29 @@ impl Dependencies {
     /// names, and the metrics and expectations of its plan. What is made of devices is measured by `gpus`.
     pub fn standard(layout: &AttemptLayout, launcher: Launcher, gpus: Box<dyn GpuMeter>) -> Self {
         let plan = plan(layout);
+        let sandbox = SandboxLimits::default();
         Self {
+            environment: environments(launcher.clone(), sandbox),
             launcher,
-            environment: std::sync::Arc::new(Environments),
             observer: observer(plan.as_ref()),
             secrets: Box::new(plan.as_ref().map(secrets).unwrap_or_default()),
             gpus,
             variables: BTreeMap::new(),
             graces: Graces::default(),
             outputs: OutputLimits::default(),
-            sandbox: SandboxLimits::default(),
+            sandbox,
         }
     }
+}
+
+/// Returns what finds and makes environments. Where an attempt has to be in a sandbox, packages are installed in one that `launcher`
+/// starts, within these limits.
+pub fn environments(launcher: Launcher, limits: SandboxLimits) -> Arc<dyn PrepareEnvironment> {
+    Arc::new(Environments(Strangers {
+        launcher,
+        disk: limits.disk,
+        processes: limits.processes,
+    }))
 }
 
 /// A spec that cannot be read is the agent's own to tell of; nothing will run then.
@@ -66,8 +86,8 @@ fn observer(plan: Option<&Plan>) -> Box<dyn Observer> {
     }
 }
 
-/// Python environments, found or made.
-struct Environments;
+/// Python environments, found or made; those of strangers as is said here.
+struct Environments(Strangers);
 
 impl PrepareEnvironment for Environments {
     fn prepare(
@@ -78,17 +98,27 @@ impl PrepareEnvironment for Environments {
         let wanted = &preparing.plan.environment;
         // Whoever waits for this kills what it has started when it takes too long.
         let stop = AtomicBool::new(false);
-        let patience = Patience {
+        let mut patience = Patience {
             stop: &stop,
             deadline: None,
         };
         let mut tell = |text: &str| progress(text.to_owned());
-        let cache = &preparing.spec.environments;
-        let prepared = environment::prepare(wanted, preparing.checkout, cache, patience, &mut tell);
+        let (cache, checkout) = (&preparing.spec.environments, preparing.checkout);
+        let prepared = match preparing.spec.sandbox {
+            SandboxMode::Off | SandboxMode::Requested => {
+                environment::prepare(wanted, checkout, cache, patience, &mut tell)
+            }
+            SandboxMode::Required => {
+                patience.deadline = Some(Instant::now() + INSTALL_WITHIN);
+                let maker = (&Host::current(), &self.0);
+                environment::prepare_for_stranger(maker, wanted, checkout, cache, patience, &mut tell)
+            }
+        };
         match prepared {
             Ok(prepared) => found(prepared, &wanted.requirements, preparing.own),
             Err(Unprepared::Failed(failure)) => Err(failure),
-            Err(Unprepared::Stopped | Unprepared::OutOfTime) => Err(Box::new(gave_up())),
+            Err(Unprepared::OutOfTime) => Err(Box::new(took_too_long())),
+            Err(Unprepared::Stopped) => Err(Box::new(gave_up())),
         }
     }
 
@@ -123,6 +153,15 @@ fn not_copied(own: &Path, error: &io::Error) -> Failure {
         .at(SourceLocation::file(own.display().to_string()))
         .caused_by(error);
     Failure::outside_cells(FailureClass::Infrastructure, diagnostic)
+}
+
+fn took_too_long() -> Failure {
+    let minutes = INSTALL_WITHIN.as_secs() / 60;
+    let message = format!("the packages were not installed within {minutes} minutes");
+    let diagnostic = Diagnostic::error(Code::InstallFailed, message)
+        .because("so long may it take for a pull request")
+        .hint("ask for fewer packages, or look at what the index of this machine answers");
+    Failure::outside_cells(FailureClass::Config, diagnostic)
 }
 
 fn gave_up() -> Failure {

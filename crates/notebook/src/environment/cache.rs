@@ -1,8 +1,10 @@
 //! Environments on disk: which are complete, whose turn it is to build one, and a short way to those that are there.
 //!
 //! `<key>` is an environment; `<key>+2` the next one of the same key, made because a notebook changed the first.
+//! `complete/<key>` says that it is complete and what it is: beside it, as a package may put any file into it.
 //! `locks/<key>` is held by whoever builds, and by the installer that it started, so that one whose parent was
-//! killed is never built over. `requests/<hash>` says to which environment a request led last.
+//! killed is never built over. `requests/<hash>` says to which environment a request led last, and `asked/<key>` is
+//! what packages of strangers are installed from.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -25,6 +27,10 @@ use super::{
 
 /// How often a held lock is tried again.
 const TRY_LOCK_EVERY: Duration = Duration::from_millis(50);
+
+/// The folder of what says which environments are complete, and that of what installers are asked for.
+const COMPLETE: &str = "complete";
+pub(super) const ASKED: &str = "asked";
 
 /// The folder that holds all environments.
 #[derive(Debug)]
@@ -73,7 +79,8 @@ impl Cache {
     pub(super) fn open(root: &Path) -> Result<Self, Unprepared> {
         // `pyvenv.cfg` and the scripts' first lines hold this path, so it must mean the same everywhere.
         let root = std::path::absolute(root).map_err(|error| broken(root, &error))?;
-        for folder in [root.clone(), root.join("locks"), root.join("requests")] {
+        for below in ["", "locks", "requests", COMPLETE, ASKED] {
+            let folder = root.join(below);
             fs::create_dir_all(&folder).map_err(|error| broken(&folder, &error))?;
         }
         let tag = root.join(CACHE_TAG);
@@ -231,7 +238,21 @@ fn prepared(key: &str, folder: &Path, description: Description, origin: Origin) 
 }
 
 fn marker(folder: &Path) -> PathBuf {
-    folder.join("blueproof.json")
+    beside(folder, COMPLETE)
+}
+
+/// Returns the path of this kind that belongs to an environment, and that none of its packages can write to.
+pub(super) fn beside(folder: &Path, kind: &str) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default();
+    folder.with_file_name(kind).join(name)
+}
+
+/// Forgets what an earlier environment in this folder was, before another one is built there.
+pub(super) fn forget(folder: &Path) -> io::Result<()> {
+    match fs::remove_file(marker(folder)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Describes the file that an environment's `python` leads to, and the environment's `pyvenv.cfg`.

@@ -49,15 +49,26 @@ pub(crate) fn run(
     patience: Patience<'_>,
     on_line: &mut dyn FnMut(&str),
 ) -> Result<Ended, Unfinished> {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+    command.process_group(0);
+    run_leader(command, patience, on_line, &mut |_| {})
+}
+
+/// Does what [`run`] does with a program that makes a process group of its own. `started` is given the process.
+pub(super) fn run_leader(
+    mut command: Command,
+    patience: Patience<'_>,
+    on_line: &mut dyn FnMut(&str),
+    started: &mut dyn FnMut(&Child),
+) -> Result<Ended, Unfinished> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(Unfinished::NotStarted)?;
+    started(&child);
     let lines = read_lines(&mut child);
     let followed = follow(&mut child, &lines, patience, on_line);
     if followed.is_err() {
         kill_group(&child);
+        // It may not lead its group yet. An error says that it is gone already.
+        let _ = child.kill();
         // A killed child is there to be waited for; an error here says that it is gone already.
         let _ = child.wait();
     }

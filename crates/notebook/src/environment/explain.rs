@@ -17,6 +17,7 @@ use super::{
     offline,
     requirements::name_of,
     wanted::Wanted,
+    wheels,
     words::{masked, reason, said, with_words},
 };
 
@@ -85,6 +86,9 @@ const BUILD: &[&str] = &[
     "the build backend returned an error",
 ];
 
+/// Words where a file was larger than a sandbox may write.
+const TOO_LARGE: &[&str] = &["file too large", "[errno 27]", "os error 27"];
+
 /// Returns what a line of an installer says about how far it is, or `None` where it says nothing of interest.
 pub(super) fn progress(line: &str) -> Option<String> {
     let line = line.trim();
@@ -145,6 +149,11 @@ pub(super) fn failed(build: &Build<'_>, wanted: &Wanted, lines: &[String]) -> Re
     if said(lines, DISK_FULL).is_some() {
         return Err(disk_full());
     }
+    if let Some((apart, _)) = &build.apart
+        && said(lines, TOO_LARGE).is_some()
+    {
+        return Err(apart.too_large());
+    }
     if let Some(word) = said(lines, EXHAUSTED) {
         return Err(Unprepared::infrastructure(exhausted(&masked(reason(word)))));
     }
@@ -167,6 +176,11 @@ pub(super) fn failed(build: &Build<'_>, wanted: &Wanted, lines: &[String]) -> Re
     }
     if let Some(ignored) = index::ignored(lines).filter(|_| unfound.or(itself).is_some()) {
         return Err(ignored);
+    }
+    if build.apart.is_some()
+        && let Some(refused) = wheels::refused(lines)
+    {
+        return Err(Unprepared::config(refused));
     }
     let diagnostic = if said(lines, CONFLICT).is_some() && missing_name(lines).is_none() {
         Diagnostic::error(Code::PackageConflict, "the requirements exclude each other")

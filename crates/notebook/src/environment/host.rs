@@ -51,6 +51,39 @@ const KEPT: &[&str] = &[
     "PKG_CONFIG_PATH",
 ];
 
+/// Variables that name files and folders: of certificates, settings, wheels.
+const NAMES_PATHS: &[&str] = &[
+    "PIP_CERT",
+    "PIP_CLIENT_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_CONSTRAINT",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "UV_CONFIG_FILE",
+    "UV_CONSTRAINT",
+    "UV_DEFAULT_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "UV_OVERRIDE",
+    "NETRC",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+];
+
+/// Where installers look for settings, in a folder of settings and on the whole machine.
+const CONFIGURED: [&str; 2] = ["pip/pip.conf", "uv/uv.toml"];
+const OF_MACHINE: [&str; 4] = [
+    "/etc/pip.conf",
+    "/etc/xdg/pip/pip.conf",
+    "/etc/uv/uv.toml",
+    "/etc/xdg/uv/uv.toml",
+];
+
 impl Host {
     /// Returns the host that this process runs on, as its environment variables describe it.
     pub fn current() -> Self {
@@ -106,6 +139,28 @@ impl Host {
             return;
         };
         hasher.update(std::fs::read(root.join("version")).unwrap_or_default());
+    }
+
+    /// Returns the files and folders that the settings of installers name, and those settings themselves, as far as they are there.
+    /// A password file is among them where a variable names it.
+    pub(super) fn settings(&self) -> Vec<PathBuf> {
+        let named = NAMES_PATHS
+            .iter()
+            .filter_map(|name| self.variable(name)?.to_str());
+        let named = named.flat_map(|value| value.split([' ', ',', '\n']));
+        let named = named.map(|path| PathBuf::from(path.strip_prefix("file://").unwrap_or(path)));
+        let home = self.variable("HOME").map(PathBuf::from);
+        let usual = home.iter().map(|home| home.join(".config"));
+        let configured = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        let folders = usual
+            .chain(configured)
+            .flat_map(|folder| CONFIGURED.map(|file| folder.join(file)));
+        let older = home.iter().map(|home| home.join(".pip/pip.conf"));
+        let machine = OF_MACHINE.into_iter().map(PathBuf::from);
+        let all = named.chain(folders).chain(older).chain(machine);
+        let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
+        all.filter(|path| path.is_absolute() && path.exists() && !holds_home(path))
+            .collect()
     }
 
     /// Returns pyenv's folder, where there is one.

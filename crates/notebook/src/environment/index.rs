@@ -1,11 +1,9 @@
 //! An index that does not answer as one: pip then says of each package that there is none of its name.
 
-use std::fs;
-
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use super::{
-    Unprepared, cache,
+    Unprepared,
     installer::{Build, Installer},
     wanted::Wanted,
     words::{masked, said},
@@ -15,6 +13,9 @@ use super::{
 const NOT_FETCHED: &str = "Could not fetch URL ";
 /// What an index answers about a package that it does not have.
 const NOT_THERE: [&str; 2] = [": 404 Client Error", ": 410 Client Error"];
+
+/// How pip says that it passes a source by, and that a package is built from one.
+pub(super) const NO_SOURCES: &str = "No sources permitted for ";
 
 const CERTIFICATE: &[&str] = &[
     "certificate verify failed",
@@ -54,14 +55,16 @@ pub(super) fn asked_again(
     let Some(requirement) = requirement.filter(|_| !matches!(build.installer, Installer::Uv(_))) else {
         return Ok(lines.to_vec());
     };
-    let file = build.folder.join("asked.txt");
+    if !build.may_ask() {
+        return Ok(lines.to_vec());
+    }
     let options = wanted.lock.iter().flat_map(|lock| lock.file.lines());
     let options = options.filter(|line| line.starts_with("--") && !line.starts_with("--require-hashes"));
     let text: String = options
         .chain([requirement])
         .map(|line| format!("{line}\n"))
         .collect();
-    fs::write(&file, text).map_err(|error| cache::broken(&file, &error))?;
+    let file = build.write("asked.txt", &text)?;
     let mut command = build.installer_command("install");
     command
         .args(["-vv", "--no-deps", "--dry-run", "--requirement"])
@@ -70,7 +73,8 @@ pub(super) fn asked_again(
     build.run(command, &mut |line| {
         let line = line.trim();
         let is_reason = line.starts_with(NOT_FETCHED) && !NOT_THERE.iter().any(|words| line.contains(words));
-        if is_reason || line.starts_with("ERROR: Could not find a version") {
+        let is_source = line.contains(NO_SOURCES);
+        if is_source || is_reason || line.starts_with("ERROR: Could not find a version") {
             told.push(line.to_owned());
         }
     })?;

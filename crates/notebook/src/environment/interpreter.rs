@@ -26,8 +26,9 @@ const ASK: &str = "
 import importlib.metadata, importlib.util, json, platform, sys, sysconfig
 try:
     pip = importlib.metadata.version('pip')
+    folder = str(importlib.metadata.distribution('pip').locate_file(''))
 except importlib.metadata.PackageNotFoundError:
-    pip = None
+    pip = folder = None
 print(json.dumps({
     'version': platform.python_version(),
     'executable': sys.executable,
@@ -36,6 +37,7 @@ print(json.dumps({
     'venv': importlib.util.find_spec('venv') is not None,
     'ensurepip': importlib.util.find_spec('ensurepip') is not None,
     'pip': pip,
+    'pip_folder': folder,
 }))
 ";
 
@@ -61,6 +63,8 @@ pub(super) struct Interpreter {
     venv: bool,
     ensurepip: bool,
     pip: Option<String>,
+    /// Where its pip can be imported from.
+    pub(super) pip_folder: Option<PathBuf>,
 }
 
 /// Where pip comes from for a new environment of an interpreter.

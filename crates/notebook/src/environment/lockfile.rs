@@ -76,6 +76,33 @@ impl Lock {
         format!("{}\0{}", self.file, self.constraints.join("\n"))
     }
 
+    /// Refuses what has an effect other than to name packages and versions. `uv.lock` is another's text, too.
+    pub(super) fn check_of_stranger(&self) -> Result<(), Unprepared> {
+        let refuse = |message: String, why: &str, hint: &str| {
+            let diagnostic = Diagnostic::error(Code::SandboxRefused, message);
+            Unprepared::config(diagnostic.because(why).hint(hint).hint(requirements::DISPOSABLE))
+        };
+        if let Some(option) = self.file.lines().find(|line| line.trim().starts_with("--")) {
+            return Err(refuse(
+                format!("the lock has the option `{}`", option.trim().escape_debug()),
+                "for a pull request packages come from the indexes of this machine",
+                "leave it out of the lock",
+            ));
+        }
+        if let Some(line) = self.file.lines().find(|line| line.contains(" --")) {
+            let name = line.split(" --").next().unwrap_or(line).trim();
+            return Err(refuse(
+                format!("the lock gives `{}` options, such as hashes", name.escape_debug()),
+                "for a pull request all packages are installed at once, and hashes of some would be asked of all",
+                "make a lock without hashes, for example: uv pip compile requirements.in -o lock.txt",
+            ));
+        }
+        let mut lines = self.requirements.iter().chain(&self.constraints);
+        lines.try_for_each(|line| {
+            requirements::checked_by_name(line).map_err(|refused| Unprepared::config(*refused))
+        })
+    }
+
     fn from_requirements(text: &str) -> Result<Self, Box<Diagnostic>> {
         let mut lock = Self {
             requirements: Vec::new(),

@@ -50,7 +50,7 @@ pub(super) fn failure(build: &Build<'_>, wanted: &Wanted, reason: &str) -> Resul
     }
     let hint = match build.installer {
         Installer::Uv(_) => "uv's cache keeps what was installed once",
-        Installer::OwnPip(_) | Installer::EnvironmentPip => {
+        Installer::OwnPip(_) | Installer::EnvironmentPip | Installer::PipByName { .. } => {
             "a folder of wheels can be named with PIP_FIND_LINKS"
         }
     };
@@ -91,10 +91,14 @@ fn missing<'r>(build: &Build<'_>, requirements: &[&'r str]) -> Result<Missing<'r
 }
 
 fn are_here(build: &Build<'_>, requirements: &[&str]) -> Result<bool, Unprepared> {
+    // What was fetched before the network went is here.
+    if !build.may_ask() {
+        return Ok(true);
+    }
     let mut command = build.installer_command("install");
     let offline = match build.installer {
         Installer::Uv(_) => "--offline",
-        Installer::OwnPip(_) | Installer::EnvironmentPip => "--no-index",
+        Installer::OwnPip(_) | Installer::EnvironmentPip | Installer::PipByName { .. } => "--no-index",
     };
     command
         .args([offline, "--no-deps", "--dry-run"])

@@ -67,6 +67,31 @@ pub(super) fn parse(line: &str) -> Result<Option<String>, &'static str> {
     Ok(Some(line.to_owned()))
 }
 
+/// Reports a requirement that names a package by anything but its name, versions, extras and markers.
+pub(crate) fn checked_by_name(line: &str) -> Result<(), Box<Diagnostic>> {
+    checked(line)?;
+    if is_by_name(line.trim()) {
+        return Ok(());
+    }
+    let message = format!("`{}` is not a name of a package", line.trim().escape_debug());
+    let diagnostic = Diagnostic::error(Code::SandboxRefused, message)
+        .because("for a pull request packages are installed by name, from the indexes of this machine: what lies at an address can be anything, and to build it runs its code")
+        .hint("ask for a name and a version, such as `name==1.0`, of a package that has a wheel")
+        .hint(DISPOSABLE);
+    Err(Box::new(diagnostic))
+}
+
+/// What to do where a package is not installed for a stranger.
+pub(super) const DISPOSABLE: &str =
+    "or run it on a machine where nothing needs protection (`local.isolation: disposable`)";
+
+fn is_by_name(requirement: &str) -> bool {
+    let (_, rest) = name_and_rest(requirement);
+    let extras = rest.strip_prefix('[').and_then(|extras| extras.split_once(']'));
+    let after_extras = extras.map_or(rest, |(_, after)| after.trim_start());
+    !after_extras.starts_with('@')
+}
+
 /// Reports a requirement that no environment can be made of.
 pub(crate) fn checked(line: &str) -> Result<(), Box<Diagnostic>> {
     let why = match parse(line) {
@@ -134,6 +159,27 @@ mod tests {
         }
         assert_eq!(parse("numpy  # the arrays"), Ok(Some("numpy".to_owned())));
         assert_eq!(parse("  # nothing"), Ok(None));
+    }
+
+    #[test]
+    fn an_address_is_no_name_and_is_told_with_the_requirement() {
+        for line in ["numpy", "jax[cuda12] ~= 0.5", "a ; python_version < '3.13'"] {
+            assert_eq!(checked_by_name(line), Ok(()), "{line}");
+        }
+        for line in [
+            "thing @ https://example.org/thing-1.0-py3-none-any.whl",
+            "thing[a]@git+https://example.org/thing@v1",
+            "thing @ file:///secret/thing.whl",
+            "./thing",
+            "-e .",
+            "-r other.txt",
+            "--index-url=https://example.org",
+            "thing\n--index-url=https://example.org",
+        ] {
+            let refused = checked_by_name(line).unwrap_err();
+            let told = refused.message.contains(&line.escape_debug().to_string());
+            assert!(told, "{line}: {refused:?}");
+        }
     }
 
     #[test]

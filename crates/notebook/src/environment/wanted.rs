@@ -8,15 +8,24 @@ use super::{
     Host, Unprepared,
     interpreter::{Interpreter, PythonRequest},
     lockfile::Lock,
-    requirements::{name_of, parse, refused},
+    requirements::{checked_by_name, name_of, parse, refused},
 };
 use crate::{files::hexadecimal, plan::Environment};
 
 /// Changes when environments are built in another way, so that none of an older kind is reused.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 
 /// Always installed: the kernel itself, and pip for notebooks that install packages in a cell.
 const ALWAYS: [&str; 2] = ["ipykernel", "pip"];
+
+/// Who chose the packages of an environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chooser {
+    /// Somebody whose code may run as the agent's user.
+    Trusted,
+    /// Anybody.
+    Stranger,
+}
 
 /// A checked request for an environment.
 #[derive(Debug)]
@@ -25,10 +34,15 @@ pub(super) struct Wanted {
     /// What to install beside the lock, as pip writes it, in a fixed order.
     pub(super) requirements: Vec<String>,
     pub(super) lock: Option<Lock>,
+    chooser: Chooser,
 }
 
 impl Wanted {
-    pub(super) fn read(environment: &Environment, checkout: &Path) -> Result<Self, Unprepared> {
+    pub(super) fn read(
+        environment: &Environment,
+        checkout: &Path,
+        chooser: Chooser,
+    ) -> Result<Self, Unprepared> {
         let python = environment
             .python
             .as_deref()
@@ -43,6 +57,16 @@ impl Wanted {
             .as_deref()
             .map(|lock| Lock::read(checkout, lock))
             .transpose()?;
+        match chooser {
+            Chooser::Trusted => {}
+            Chooser::Stranger => {
+                let mut lines = environment.requirements.iter();
+                lines.try_for_each(|line| {
+                    checked_by_name(line).map_err(|refused| Unprepared::config(*refused))
+                })?;
+                lock.iter().try_for_each(Lock::check_of_stranger)?;
+            }
+        }
         for name in ALWAYS {
             if !requirements
                 .iter()
@@ -57,6 +81,7 @@ impl Wanted {
             python,
             requirements,
             lock,
+            chooser,
         })
     }
 
@@ -105,6 +130,11 @@ impl Wanted {
 
     fn add_to(&self, hasher: &mut Sha256) {
         hasher.update(FORMAT);
+        match self.chooser {
+            Chooser::Trusted => {}
+            // It is made in another way, and what it is says so.
+            Chooser::Stranger => hasher.update(" of a stranger"),
+        }
         for requirement in &self.requirements {
             hasher.update([0]);
             hasher.update(requirement);
@@ -127,7 +157,7 @@ mod tests {
                 requirements: lines.iter().map(ToString::to_string).collect(),
                 ..Environment::default()
             };
-            Wanted::read(&environment, Path::new("/"))
+            Wanted::read(&environment, Path::new("/"), Chooser::Trusted)
                 .expect("the requirements are fine")
                 .requirements
         };

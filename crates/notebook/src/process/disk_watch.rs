@@ -46,7 +46,11 @@ impl DiskWatch {
     /// Begins to look at folders, and kills the process of the sandbox once they hold more than `limit`. `None` where the process
     /// is gone already.
     pub(crate) fn begin(folders: Vec<PathBuf>, limit: Bytes, child: &Child) -> Option<Self> {
-        let process = child.descriptor().ok()?;
+        Some(Self::over(folders, limit, child.descriptor().ok()?))
+    }
+
+    /// Does so for the process of this descriptor.
+    pub(crate) fn over(folders: Vec<PathBuf>, limit: Bytes, process: OwnedFd) -> Self {
         let watch = Self {
             limit,
             is_over: Arc::default(),
@@ -63,7 +67,7 @@ impl DiskWatch {
                 thread::sleep(LOOK_EVERY);
             }
         });
-        Some(watch)
+        watch
     }
 
     /// Returns the limit, if it has ended the sandbox.

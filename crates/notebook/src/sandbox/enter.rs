@@ -115,6 +115,9 @@ impl Sandbox {
         if let Some(bytes) = self.file_bytes {
             limit(Resource::Fsize, bytes)?;
         }
+        if let Some(bytes) = self.address_space_bytes {
+            limit(Resource::As, bytes)?;
+        }
         // The system counts a user's processes: one who is somebody else, too, would be kept from starting any.
         match self.identity {
             Some(_) => limit(Resource::Nproc, self.processes),

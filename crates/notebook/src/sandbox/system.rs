@@ -72,6 +72,12 @@ pub(super) fn add_resolver(all: &mut Arguments) {
     }
 }
 
+/// Returns whether every sandbox has this file or folder anyway.
+pub(crate) fn is_in_every_sandbox(path: &Path) -> bool {
+    let mut there = SYSTEM.iter().chain(&SETTINGS).chain(&["/dev"]);
+    there.any(|known| path.starts_with(known))
+}
+
 /// Returns the folders that an interpreter needs: its environment, and that of the Python which the environment stands on, as its
 /// `pyvenv.cfg` names it. None of them is the system's, which is there anyway.
 ///

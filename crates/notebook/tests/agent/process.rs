@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use blueproof_core::{
-    attempt::{AttemptLayout, Orders},
+    attempt::{AttemptLayout, Orders, SandboxMode},
     domain::{Bytes, Failure, GpuUse},
     gpu::DeviceUuid,
     ports::{GpuMeter, GpuUsed},
@@ -11,7 +11,10 @@ use blueproof_core::{
 use blueproof_diagnostic::{Code, Diagnostic};
 use blueproof_notebook::{
     Graces, Launcher, OutputLimits,
-    agent::{self, Dependencies, NothingMeasured, PrepareEnvironment, Prepared, Preparing, SandboxLimits},
+    agent::{
+        self, Dependencies, NothingMeasured, PrepareEnvironment, Prepared, Preparing, SandboxLimits,
+        environments,
+    },
     launch,
 };
 
@@ -38,6 +41,48 @@ impl PrepareEnvironment for Given {
     fn is_as_prepared(&self, _: &Prepared) -> bool {
         std::env::var_os("TEST_CHANGED_ENVIRONMENT").is_none()
     }
+}
+
+/// Real environments, made as for an attempt that has to be in a sandbox where a test says so. Such an attempt itself needs limits
+/// of memory, which not every machine has.
+struct Real {
+    environments: Arc<dyn PrepareEnvironment>,
+    sandbox: SandboxMode,
+}
+
+impl PrepareEnvironment for Real {
+    fn prepare(
+        &self,
+        preparing: &Preparing<'_>,
+        progress: &mut dyn FnMut(String),
+    ) -> Result<Prepared, Box<Failure>> {
+        let mut spec = preparing.spec.clone();
+        spec.sandbox = self.sandbox;
+        let preparing = Preparing {
+            spec: &spec,
+            ..*preparing
+        };
+        self.environments.prepare(&preparing, progress)
+    }
+
+    fn is_as_prepared(&self, prepared: &Prepared) -> bool {
+        self.environments.is_as_prepared(prepared)
+    }
+}
+
+fn environment(launcher: &Launcher, limits: SandboxLimits) -> Arc<dyn PrepareEnvironment> {
+    let sandbox = match std::env::var("TEST_ENVIRONMENT").as_deref() {
+        Ok("stranger") => SandboxMode::Required,
+        Ok(_) => SandboxMode::Off,
+        Err(_) => {
+            let python = std::env::var_os("TEST_PYTHON").expect("a Python");
+            return Arc::new(Given(python.into()));
+        }
+    };
+    Arc::new(Real {
+        environments: environments(launcher.clone(), limits),
+        sandbox,
+    })
 }
 
 /// Has each cell use its devices for as many seconds as it is cells from the beginning.
@@ -95,9 +140,14 @@ fn main() -> ExitCode {
     let secrets: BTreeMap<String, String> = std::env::var("TEST_SECRETS")
         .map(|text| serde_json::from_str(&text).expect("secrets are a JSON object"))
         .unwrap_or_default();
+    let launcher = Launcher::new(std::env::current_exe().expect("Linux knows it"), ["launch"]);
+    let sandbox = SandboxLimits {
+        disk: Bytes(number("TEST_DISK").unwrap_or(1 << 30)),
+        processes: number("TEST_PROCESSES").unwrap_or(256),
+    };
     let dependencies = Dependencies {
-        launcher: Launcher::new(std::env::current_exe().expect("Linux knows it"), ["launch"]),
-        environment: Arc::new(Given(std::env::var_os("TEST_PYTHON").expect("a Python").into())),
+        environment: environment(&launcher, sandbox),
+        launcher,
         observer: Box::new(NothingMeasured),
         secrets: Box::new(secrets),
         gpus: Box::new(Counting::default()),
@@ -108,10 +158,7 @@ fn main() -> ExitCode {
             leave: Duration::from_secs(5),
         },
         outputs: OutputLimits::default(),
-        sandbox: SandboxLimits {
-            disk: Bytes(number("TEST_DISK").unwrap_or(1 << 30)),
-            processes: number("TEST_PROCESSES").unwrap_or(256),
-        },
+        sandbox,
     };
     let orders = Orders::read(std::io::stdin()).expect("a test says what is to be done");
     match agent::run(&AttemptLayout::new(first), orders, dependencies) {

@@ -3,6 +3,7 @@
 //! Each test is a real kernel in a real sandbox. They need bubblewrap and user namespaces, and say so where
 //! these are not there.
 
+mod packages;
 mod reach;
 mod resources;
 
@@ -164,8 +165,9 @@ fn what_a_sandbox_does_not_grant_is_refused_before_anything_runs() {
         .secret("token", "GITHUB_TOKEN", "ghs_1234567890");
     assert!(refused(attempt).contains("the secret token"));
     let mut attempt = Attempt::of(&["print(1)"]);
-    attempt.plan.environment.requirements.push("numpy".into());
-    assert!(refused(attempt.sandboxed_with_limits()).contains("packages"));
+    let address = "thing @ git+https://example.org/thing";
+    attempt.plan.environment.requirements.push(address.into());
+    assert!(refused(attempt.sandboxed_with_limits()).contains(address));
 }
 
 #[test]

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The bound of every wait. It is only ever reached by a test that fails.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(120);
 const REQUIREMENTS: [&str; 2] = ["ipykernel", "nbformat"];
 
 /// An attempt that has not begun.
@@ -43,6 +43,7 @@ pub(crate) struct Attempt {
     devices: Option<Vec<DeviceUuid>>,
     metadata: Value,
     memory: Bytes,
+    environments: Option<PathBuf>,
     pub(crate) sandbox: SandboxMode,
     pub(crate) timeouts: Timeouts,
     pub(crate) plan: Plan,
@@ -73,6 +74,7 @@ impl Attempt {
             devices: None,
             metadata: json!({}),
             memory: Bytes(0),
+            environments: None,
             sandbox: SandboxMode::Off,
             // A notebook that hangs must not keep its agent for ever when the test that started it has given up.
             timeouts: Timeouts {
@@ -169,6 +171,12 @@ impl Attempt {
         self
     }
 
+    /// Says where its environment is, which others may use, too.
+    pub(crate) fn environments(mut self, folder: &Path) -> Self {
+        self.environments = Some(folder.into());
+        self
+    }
+
     /// Has the notebook run in a sandbox.
     pub(crate) fn sandboxed(mut self) -> Self {
         self.sandbox = SandboxMode::Requested;
@@ -214,7 +222,7 @@ impl Attempt {
             head: self.head.unwrap_or_else(|| {
                 blueproof_notebook::snapshot::digest(&root.join("checkout"), &self.plan.left_out).unwrap()
             }),
-            environments: root.join("environments"),
+            environments: self.environments.unwrap_or_else(|| root.join("environments")),
             granted: Resources {
                 cpu: Cpus::cores(2),
                 memory: self.memory,

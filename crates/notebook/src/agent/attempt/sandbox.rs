@@ -15,6 +15,7 @@ use crate::{
         Prepared,
         halt::{Halt, Step, config, failure, halt_disk},
     },
+    environment::checked_by_name,
     kernel::{KernelSpec, Runtime, Variables},
     plan::Network,
     process::{Child, DiskWatch},
@@ -70,17 +71,14 @@ impl Attempt<'_> {
         }
     }
 
-    /// Refuses packages of a stranger's choice: to install one may run its code, and environments are made as the agent's user.
+    /// Refuses packages of a stranger's choice that are not named by names. A lock is looked at when it is read.
     fn refuse_packages(&self) -> Step<()> {
-        let environment = &self.plan.environment;
-        let asks = !environment.requirements.is_empty() || environment.lock.is_some();
+        let mut requirements = self.plan.environment.requirements.iter();
         match self.spec.sandbox {
-            SandboxMode::Required if asks => {
-                let message = "the blueprint asks for packages (spec.env)".to_owned();
-                let why = "installing a package can run its code, and that is not done in a sandbox yet";
-                Err(refused(message, why).hinting("run it on a cluster that makes environments apart, or on a disposable machine (`local.isolation: disposable`)"))
+            SandboxMode::Off | SandboxMode::Requested => Ok(()),
+            SandboxMode::Required => {
+                requirements.try_for_each(|line| checked_by_name(line).map_err(|refused| config(*refused)))
             }
-            SandboxMode::Off | SandboxMode::Requested | SandboxMode::Required => Ok(()),
         }
     }
 

@@ -24,7 +24,7 @@ fn a20_a_fork_bomb_stops_at_the_limit_and_is_gone_afterwards() {
 }
 
 /// Without a cgroup only a user of its own has a number of processes, and only root can be another user.
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     fs::read_to_string("/proc/self/status")
         .unwrap()
         .contains("\nUid:\t0\t")
