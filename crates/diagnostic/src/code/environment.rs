@@ -18,7 +18,8 @@ macro_rules! environment {
          each other."
     306 PackageBuild "a package that cannot be built"
         "The package has no wheel for this Python and platform and building it from source failed, usually for want \
-         of a compiler or a library. Another version, or another Python, may have a wheel."
+         of a compiler or a library. For a pull request nothing is built at all. Another version, or another Python, may have a \
+         wheel."
     307 PackagesOffline "packages that are not here, and no network to fetch them"
         "The package index could not be reached, and the missing packages are not in a cache of this machine. Run once with a \
          network, or point pip to a folder of wheels (`PIP_FIND_LINKS`)."

@@ -115,7 +115,8 @@ macro_rules! machine {
          `local.isolation: disposable`."
     659 SandboxRefused "a requirement that a sandbox does not grant"
         "The notebook of a pull request runs in a sandbox without a network, without secrets and without the machine's files. \
-         The blueprint asks for something that would need them, so the run is refused instead of run with less protection."
+         Its packages are wheels that are named by name, and none of their code runs before. The blueprint asks for something else, \
+         so the run is refused instead of run with less protection."
     660 RunnerLedger "a ledger of runners that cannot be used"
         "Each runner is written down before anything is done about it, in `runners.db` beside the store. That file could not be \
          read or written: the disk is full, rights are missing, or a newer version wrote it. No runner is started meanwhile."

@@ -100,6 +100,7 @@ macro_rules! verdict {
          host. A blueprint that must not pass this way has no `retries.blueprint`."
     456 DiskLimit "files beyond the limit of a sandbox"
         "What a notebook in a sandbox writes to its folders is limited in size and number, and the machine's disk is never \
-         filled. The notebook was ended. Write less, or remove what is no longer needed while the notebook runs."
+         filled. The notebook was ended. Write less, or remove what is no longer needed while the notebook runs. The packages of a pull request have such a limit \
+         of their own: ask for fewer."
     }};
 }
