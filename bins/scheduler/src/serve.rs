@@ -74,10 +74,8 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     let github = arguments.github.as_deref().map(GitHub::read).transpose()?;
     let runners = Runners::read(&arguments.runners, arguments.runner_hook.clone())?;
     let stops = until_told_to_stop()?;
-    if github.is_some() && matches!(arguments.machine.isolation, Isolation::Disposable) {
-        tracing::warn!(
-            "approved notebooks of pull requests run as this user, without a sandbox: --isolation disposable"
-        );
+    if github.is_some() {
+        warn_of_no_sandbox(arguments);
     }
     let additions = github.as_ref().map(GitHub::additions).unwrap_or_default();
     let note = |text: &str| tracing::info!("{text}");
@@ -131,6 +129,14 @@ async fn run(arguments: &Serve) -> Result<(), Diagnostic> {
     service.stop();
     let _ = working.await;
     Ok(())
+}
+
+fn warn_of_no_sandbox(arguments: &Serve) {
+    if matches!(arguments.machine.isolation, Isolation::Disposable) {
+        tracing::warn!(
+            "approved notebooks of pull requests run as this user, without a sandbox: --isolation disposable"
+        );
+    }
 }
 
 /// What is asked for before is known who leads could be decided by another process.

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::fs::PermissionsExt as _,
+    path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::Arc,
 };
@@ -117,6 +118,36 @@ fn check() -> CheckOutput {
     }
 }
 
+/// Sees that the key and the secret are readable by their owner alone.
+fn assert_only_ours(folder: &Path) {
+    for name in ["app.pem", "webhook-secret"] {
+        let file = folder.join(name).metadata().expect("it is there");
+        assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+}
+
+/// Sees that a head can be fetched.
+fn assert_fetched(folder: &Path, head: &str) {
+    let fetched = Command::new("git")
+        .current_dir(folder.join("web/kubeflow/trainer.git"))
+        .args(["cat-file", "-p", &format!("{head}:examples/hello/blueprint.yaml")])
+        .output();
+    assert!(fetched.expect("git is there").status.success(), "{head}");
+}
+
+/// Types what is no command, or about nothing that there is.
+fn type_mistakes(fake: &mut Fake, number: &str) {
+    for (line, said) in [
+        ("shout", "`shout` is no command"),
+        ("push 4711", "there is no pull request 4711"),
+        (&format!("comment {number} eve x"), "nobody is called `eve`"),
+        (&format!("press {number} ada retry"), "has the button `retry`"),
+    ] {
+        fake.type_line(line);
+        fake.until(said);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_typed_is_told_and_what_a_scheduler_shows_is_seen() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -126,16 +157,7 @@ async fn what_is_typed_is_told_and_what_a_scheduler_shows_is_seen() {
     let connection = fake.until("connection ");
     let connection = fs::read_to_string(connection).expect("it is written");
     let connection = Connection::read("github.yaml", connection).expect("a scheduler reads it");
-    for name in ["app.pem", "webhook-secret"] {
-        let mode = folder
-            .path()
-            .join(name)
-            .metadata()
-            .expect("it is there")
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600, "{name}");
-    }
+    assert_only_ours(folder.path());
     fake.type_line("open");
     let opened = fake.until("opened ");
     let (number, head) = opened.split_once(" at ").expect("a head");
@@ -151,14 +173,7 @@ async fn what_is_typed_is_told_and_what_a_scheduler_shows_is_seen() {
         .await
         .expect("it is there");
     assert_eq!(info.head.sha.as_str(), head);
-    let fetched = Command::new("git")
-        .current_dir(folder.path().join("web/kubeflow/trainer.git"))
-        .args(["cat-file", "-p", &format!("{head}:examples/hello/blueprint.yaml")])
-        .output();
-    assert!(
-        fetched.expect("git is there").status.success(),
-        "the head can be fetched"
-    );
+    assert_fetched(folder.path(), head);
 
     let sha: CommitSha = head.parse().expect("a commit");
     rest.create_check_run(REPOSITORY, &sha, &check())
@@ -189,15 +204,7 @@ async fn what_is_typed_is_told_and_what_a_scheduler_shows_is_seen() {
         "{listed:?}"
     );
 
-    for (line, said) in [
-        ("shout", "`shout` is no command"),
-        ("push 4711", "there is no pull request 4711"),
-        (&format!("comment {number} eve x"), "nobody is called `eve`"),
-        (&format!("press {number} ada retry"), "has the button `retry`"),
-    ] {
-        fake.type_line(line);
-        fake.until(said);
-    }
+    type_mistakes(&mut fake, number);
     fake.type_line("quit");
     assert_eq!(fake.process.wait().expect("it ends").code(), Some(0));
 }
