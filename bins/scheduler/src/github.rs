@@ -100,29 +100,29 @@ impl GitHub {
     pub(crate) fn additions(&self) -> Additions {
         let (github, changed) = (self.rest.clone(), self.changed.clone());
         Additions {
-            reporters: self.reporter().into_iter().collect(),
+            reporters: vec![self.reporter()],
             around_driver: Some(Box::new(move |driver| {
                 Arc::new(ConfirmedStarts::new(driver, github, changed))
             })),
         }
     }
 
-    /// Returns what shows runs on their pull requests. Only an App may write check runs.
-    fn reporter(&self) -> Option<Arc<dyn Reporter>> {
+    /// Returns what shows runs on their pull requests.
+    fn reporter(&self) -> Arc<dyn Reporter> {
         if self.connection.app.is_none() {
             tracing::warn!(
-                "without `spec.app` nothing is shown on pull requests: only a GitHub App may write check runs"
+                "without `spec.app` runs are shown as commit statuses, without tables, annotations and buttons: only a GitHub App may \
+                 write check runs"
             );
-            return None;
         }
         let pages = self.connection.pages.as_ref().map(|pages| pages.0.clone());
         let clock = Arc::new(SystemClock);
         let reporter = CheckReporter::new(self.rest.clone(), clock, check_settings(), pages);
         let reporter = reporter.describing(describe::work);
-        Some(match &self.comments {
+        match &self.comments {
             Some(comments) => Arc::new(reporter.commenting(comments.clone())),
             None => Arc::new(reporter),
-        })
+        }
     }
 
     /// Listens where GitHub is to send its webhooks, if it is. Nobody is answered yet.

@@ -101,14 +101,15 @@ pub trait GitHub: Send + Sync {
     /// Returns everybody who may at least push to a repository, by whatever they may it: as owner, in a team, by invitation.
     async fn collaborators(&self, repository: RepositoryId) -> Result<Vec<Collaborator>, ApiError>;
 
-    /// Returns our own check runs of a commit.
+    /// Returns our own check runs of a commit; without an App there are none.
     async fn check_runs(
         &self,
         repository: RepositoryId,
         head: &CommitSha,
     ) -> Result<Vec<ExistingCheckRun>, ApiError>;
 
-    /// Makes a check run. Repeating it makes a second one: whoever repeats it looks first which there are.
+    /// Makes a check run. Repeating it makes a second one: whoever repeats it looks first which there are. Only an App may write check
+    /// runs: without one it becomes a commit status, which has a title and no more.
     async fn create_check_run(
         &self,
         repository: RepositoryId,
@@ -116,10 +117,11 @@ pub trait GitHub: Send + Sync {
         check: &CheckOutput,
     ) -> Result<CheckRunId, ApiError>;
 
-    /// Makes a check run equal to this. Repeating it does no harm but that annotations stand there twice.
+    /// Makes a check run of a commit equal to this. Repeating it does no harm but that annotations stand there twice.
     async fn update_check_run(
         &self,
         repository: RepositoryId,
+        head: &CommitSha,
         id: CheckRunId,
         check: &CheckOutput,
     ) -> Result<(), ApiError>;

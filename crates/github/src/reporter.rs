@@ -242,9 +242,11 @@ impl CheckReporter {
             request.annotations.clear();
         }
         let has_annotations = known.has_annotations || !request.annotations.is_empty();
-        let (id, (repository, _)) = (known.id, memory.forget(&key));
+        let (id, (repository, head)) = (known.id, memory.forget(&key));
         memory.budget.note(self.clock.now());
-        self.github.update_check_run(repository, id, &request).await?;
+        self.github
+            .update_check_run(repository, &head, id, &request)
+            .await?;
         let known = KnownCheckRun {
             id,
             has_annotations,

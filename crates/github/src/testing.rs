@@ -13,6 +13,7 @@ mod port;
 mod registration;
 #[cfg(test)]
 mod samples;
+mod statuses;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,6 +40,7 @@ use actions::FakeWorkflows;
 pub use http::{FAKE_TOKEN, FakeAnswer, HttpFake};
 #[cfg(test)]
 pub(crate) use samples::{run_status, run_status_of};
+pub use statuses::FakeStatus;
 
 /// When the fake's clock begins.
 const BEGINNING: i64 = 1_800_000_000;
@@ -96,6 +98,7 @@ struct FakeRepository {
     comments: BTreeMap<u64, FakeComment>,
     check_runs: BTreeMap<CheckRunId, StoredCheckRun>,
     merge_groups: Vec<MergeGroup>,
+    statuses: BTreeMap<(CommitSha, String), FakeStatus>,
 }
 
 #[derive(Debug)]
@@ -213,6 +216,7 @@ impl FakeGitHub {
             comments: BTreeMap::new(),
             check_runs: BTreeMap::new(),
             merge_groups: Vec::new(),
+            statuses: BTreeMap::new(),
         };
         let mut state = self.lock();
         // Whoever takes a name that was given up takes the redirection away.

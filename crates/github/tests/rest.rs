@@ -10,7 +10,7 @@ use blueproof_github::{
     },
     payload::{Account, AccountKind},
     rest::{ApiToken, AppTokens, FixedToken, RestGitHub, Tokens as _},
-    testing::{FAKE_TOKEN, FakeGitHub, HttpFake},
+    testing::{FAKE_TOKEN, FakeGitHub, FakeStatus, HttpFake},
 };
 use blueproof_scale_set::{AppInstallation, AppKey};
 use jiff::{SignedDuration, Timestamp};
@@ -124,6 +124,48 @@ async fn what_is_read_is_what_is_there_page_by_page() {
 }
 
 #[tokio::test]
+async fn without_an_app_a_check_run_is_a_commit_status() {
+    let sides = Sides::new().await;
+    let number = sides.fake.open(REPOSITORY, &sides.ada, &[]);
+    let head = sides.fake.head(REPOSITORY, number);
+    let tokens = Arc::new(FixedToken(ApiToken::new(FAKE_TOKEN)));
+    let rest = RestGitHub::new(&sides.http.address(), None, tokens).expect("an address");
+    rest.repository_named("kubeflow/trainer")
+        .await
+        .expect("it is there");
+    let made = rest.create_check_run(REPOSITORY, &head, &check()).await;
+    let shown = || sides.fake.statuses(REPOSITORY, &head);
+    let pending = FakeStatus {
+        context: check().name,
+        state: "pending".into(),
+        description: check().title,
+    };
+    assert_eq!(shown(), std::slice::from_ref(&pending));
+    let at = Timestamp::UNIX_EPOCH;
+    for (conclusion, state) in [
+        (CheckConclusion::Success, "success"),
+        (CheckConclusion::TimedOut, "failure"),
+        (CheckConclusion::Cancelled, "error"),
+        (CheckConclusion::ActionRequired, "pending"),
+    ] {
+        let later = CheckOutput {
+            state: CheckRunState::Completed { conclusion, at },
+            ..check()
+        };
+        let made = *made.as_ref().expect("it is made");
+        rest.update_check_run(REPOSITORY, &head, made, &later)
+            .await
+            .expect("it is changed");
+        let expected = FakeStatus {
+            state: state.into(),
+            ..pending.clone()
+        };
+        assert_eq!(shown(), [expected]);
+    }
+    assert_eq!(sides.fake.checks(REPOSITORY, &head), []);
+}
+
+#[tokio::test]
 async fn what_is_written_stands_there_as_it_was_meant() {
     let sides = Sides::new().await;
     let number = sides.fake.open(REPOSITORY, &sides.ada, &[]);
@@ -142,7 +184,7 @@ async fn what_is_written_stands_there_as_it_was_meant() {
     };
     sides
         .rest
-        .update_check_run(REPOSITORY, made, &later)
+        .update_check_run(REPOSITORY, &head, made, &later)
         .await
         .expect("it is changed");
     assert_eq!(sides.fake.checks(REPOSITORY, &head), [later]);

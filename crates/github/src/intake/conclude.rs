@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Intake, IntakeError};
 use crate::{
-    api::{CheckOutput, ExistingCheckRun, RepositoryId},
+    api::{ApiRetry, CheckOutput, ExistingCheckRun, RepositoryId},
     check,
     payload::CommitSha,
     plan::Plan,
 };
 
 impl Intake {
-    /// Concludes the check runs of what a plan has no run for at a commit, where the newest of the name says something else. Only an App
-    /// has any.
+    /// Concludes the check runs of what a plan has no run for at a commit, where the newest of the name says something else.
     ///
     /// GitHub shows the newest check run of a name: one that was concluded earlier is not changed, but followed by another.
     pub(super) async fn conclude(
@@ -22,9 +21,6 @@ impl Intake {
         base: &str,
         plan: &Plan,
     ) -> Result<(), IntakeError> {
-        if self.settings.app.is_none() {
-            return Ok(());
-        }
         let required = match plan.unconcerned.is_empty() {
             true => BTreeSet::new(),
             false => self.ports.github.required_checks(repository, base).await?,
@@ -46,8 +42,17 @@ impl Intake {
         let github = &self.ports.github;
         let newest = newest(github.check_runs(repository, head).await?);
         for check in checks {
-            if newest.get(&check.name) != Some(&check.external_id) {
-                github.create_check_run(repository, head, &check).await?;
+            if newest.get(&check.name) == Some(&check.external_id) {
+                continue;
+            }
+            match github.create_check_run(repository, head, &check).await {
+                // Whoever may not show anything tests all the same.
+                Err(error) if error.retry == ApiRetry::Never => {
+                    tracing::warn!(check = check.name, "a check is not shown: {error}");
+                }
+                other => {
+                    other?;
+                }
             }
         }
         Ok(())

@@ -223,10 +223,7 @@ impl Intake {
                 return Ok(());
             }
         };
-        if self.settings.app.is_some() {
-            self.show(repository, &group.head_sha, vec![check]).await?;
-        }
-        Ok(())
+        self.show(repository, &group.head_sha, vec![check]).await
     }
 
     /// Returns the newest run that has passed with what a run would test.

@@ -1,9 +1,9 @@
-//! Check runs as they are sent.
+//! Check runs as they are sent, and as commit statuses where there is no App.
 
 use serde::Serialize;
 
 use crate::{
-    api::{Annotation, CheckAction, CheckOutput, CheckRunState},
+    api::{Annotation, CheckAction, CheckConclusion, CheckOutput, CheckRunState},
     payload::CommitSha,
 };
 
@@ -98,5 +98,42 @@ fn button(action: CheckAction) -> Action {
         label: action.label(),
         description: action.description(),
         identifier: action.identifier(),
+    }
+}
+
+/// The body of a request that sets a commit status.
+#[derive(Serialize)]
+pub(super) struct StatusBody<'a> {
+    state: &'static str,
+    context: &'a str,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_url: Option<&'a str>,
+}
+
+impl<'a> StatusBody<'a> {
+    /// Returns the body that shows a check run.
+    pub(super) fn of(check: &'a CheckOutput) -> Self {
+        Self {
+            state: status_state(check.state),
+            context: &check.name,
+            // A title has 100 characters at most, and GitHub takes 140.
+            description: &check.title,
+            target_url: check.details_url.as_deref(),
+        }
+    }
+}
+
+/// Returns the state of a commit status. There is none that says neither: what is neutral keeps nothing from being merged.
+fn status_state(state: CheckRunState) -> &'static str {
+    let conclusion = match state {
+        CheckRunState::Queued | CheckRunState::InProgress => return "pending",
+        CheckRunState::Completed { conclusion, .. } => conclusion,
+    };
+    match conclusion {
+        CheckConclusion::ActionRequired => "pending",
+        CheckConclusion::Success | CheckConclusion::Neutral | CheckConclusion::Skipped => "success",
+        CheckConclusion::Failure | CheckConclusion::TimedOut => "failure",
+        CheckConclusion::Cancelled => "error",
     }
 }

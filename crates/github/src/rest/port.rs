@@ -12,7 +12,7 @@ use super::{
         Branch, BranchRule, ChangedFile, CheckRunAnswer, CheckRuns, CollaboratorAnswer, CommentAnswer,
         Comparison, Reference, Tree,
     },
-    checks::CheckBody,
+    checks::{CheckBody, StatusBody},
     request::{Call, file_path, part},
 };
 use crate::{
@@ -23,6 +23,8 @@ use crate::{
     payload::{Account, Comment, CommitSha, MergeGroup, PullRequestInfo, RepositoryInfo},
 };
 
+/// The number of what is no check run, but a commit status.
+const NO_CHECK_RUN: CheckRunId = CheckRunId(0);
 /// The most files of a pull request that GitHub tells of.
 const MOST_FILES: usize = 3000;
 /// The most files of a comparison that GitHub tells of.
@@ -31,6 +33,20 @@ const MOST_FILES_COMPARED: usize = 300;
 const MERGE_QUEUE: &str = "heads/gh-readonly-queue/";
 
 impl RestGitHub {
+    /// Shows a check run as a commit status. GitHub keeps all of a commit, and shows the newest of each name.
+    async fn set_status(
+        &self,
+        id: RepositoryId,
+        head: &CommitSha,
+        check: &CheckOutput,
+    ) -> Result<(), ApiError> {
+        let call = Call::post(
+            self.below(id, &format!("statuses/{head}"))?,
+            &StatusBody::of(check),
+        );
+        self.send(&call, "set a commit status").await.map(|_| ())
+    }
+
     /// Returns the path of something below a repository.
     fn below(&self, id: RepositoryId, rest: &str) -> Result<String, ApiError> {
         Ok(format!("{}/{rest}", self.path(id)?))
@@ -224,15 +240,17 @@ impl GitHub for RestGitHub {
         id: RepositoryId,
         head: &CommitSha,
     ) -> Result<Vec<ExistingCheckRun>, ApiError> {
-        let app = self.app.map_or_else(String::new, |app| format!("&app_id={app}"));
-        let rest = format!("commits/{head}/check-runs?filter=all&per_page=100{app}");
+        let Some(app) = self.app else {
+            return Ok(Vec::new());
+        };
+        let rest = format!("commits/{head}/check-runs?filter=all&per_page=100&app_id={app}");
         let call = Call::get(self.below(id, &rest)?);
         let runs: Vec<CheckRunAnswer> = self
             .pages(call, "list the check runs of a commit", |page: CheckRuns| {
                 page.check_runs
             })
             .await?;
-        let is_ours = |run: &CheckRunAnswer| self.app.is_some() && run.app.map(|app| app.id) == self.app;
+        let is_ours = |run: &CheckRunAnswer| run.app.map(|of| of.id) == Some(app);
         let ours = runs.into_iter().filter(is_ours);
         let told = ours.map(|run| ExistingCheckRun {
             id: CheckRunId(run.id),
@@ -249,6 +267,9 @@ impl GitHub for RestGitHub {
         head: &CommitSha,
         check: &CheckOutput,
     ) -> Result<CheckRunId, ApiError> {
+        if self.app.is_none() {
+            return self.set_status(id, head, check).await.map(|()| NO_CHECK_RUN);
+        }
         let call = Call::post(self.below(id, "check-runs")?, &CheckBody::of(check, Some(head)));
         let made: CheckRunAnswer = self.get(&call, "make a check run").await?;
         Ok(CheckRunId(made.id))
@@ -257,9 +278,13 @@ impl GitHub for RestGitHub {
     async fn update_check_run(
         &self,
         id: RepositoryId,
+        head: &CommitSha,
         number: CheckRunId,
         check: &CheckOutput,
     ) -> Result<(), ApiError> {
+        if self.app.is_none() {
+            return self.set_status(id, head, check).await;
+        }
         let path = self.below(id, &format!("check-runs/{}", number.0))?;
         let call = Call::patch(path, &CheckBody::of(check, None));
         self.send(&call, "change a check run").await.map(|_| ())

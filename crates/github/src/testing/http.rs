@@ -425,9 +425,20 @@ async fn write(
             let made = github.create_check_run(id, &head, &checks::of(&body)).await?;
             Ok(Some((201, Body::Json(json!({ "id": made.0 })))))
         }
+        ("POST", ["statuses", head]) => {
+            let head = head.parse().unwrap_or_else(|_| no_commit());
+            let (context, state) = (text("context"), text("state"));
+            github.set_status(id, &head, &context, &state, &text("description"))?;
+            Ok(Some((
+                201,
+                Body::Json(json!({ "context": context, "state": state })),
+            )))
+        }
         ("PATCH", ["check-runs", number]) => {
             let number = CheckRunId(parsed(number));
-            github.update_check_run(id, number, &checks::of(&body)).await?;
+            github
+                .update_check_run(id, &no_commit(), number, &checks::of(&body))
+                .await?;
             Ok(Some((200, Body::Json(json!({ "id": number.0 })))))
         }
         _ => Ok(None),

@@ -242,6 +242,7 @@ impl GitHub for FakeGitHub {
     async fn update_check_run(
         &self,
         id: RepositoryId,
+        _head: &CommitSha,
         number: CheckRunId,
         check: &CheckOutput,
     ) -> Result<(), ApiError> {

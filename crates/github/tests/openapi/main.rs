@@ -12,8 +12,9 @@ use std::{collections::BTreeSet, env, fs};
 use description::{Description, Sent};
 
 /// The ports, of which every call is made.
-const PORTS: [&str; 2] = [
+const PORTS: [&str; 3] = [
     include_str!("../../src/api.rs"),
+    include_str!("../../src/api/actions.rs"),
     include_str!("../../src/api/hook.rs"),
 ];
 

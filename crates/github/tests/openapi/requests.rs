@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blueproof_core::testing::FakeClock;
 use blueproof_github::{
     api::{
-        Annotation, AppHook, CheckAction, CheckConclusion, CheckOutput, CheckRunState, GitHub, Permission,
-        Reaction, RepositoryId,
+        Actions, Annotation, AppHook, CheckAction, CheckConclusion, CheckOutput, CheckRunState, GitHub,
+        NewJitRunner, Permission, Reaction, RepositoryId, RunnerScope,
     },
     payload::{Account, AccountKind},
     registration::{AppManifest, RegistrationCode},
@@ -24,7 +24,18 @@ const APP: u64 = 99;
 const BEGINNING: i64 = 1_800_000_000;
 
 /// All that is asked, by GitHub's names.
-pub(crate) const OPERATIONS: [&str; 25] = [
+pub(crate) const OPERATIONS: [&str; 37] = [
+    "actions/delete-self-hosted-runner-from-org",
+    "actions/delete-self-hosted-runner-from-repo",
+    "actions/generate-runner-jitconfig-for-org",
+    "actions/generate-runner-jitconfig-for-repo",
+    "actions/get-workflow-run",
+    "actions/list-jobs-for-workflow-run",
+    "actions/list-self-hosted-runner-groups-for-org",
+    "actions/list-self-hosted-runners-for-org",
+    "actions/list-self-hosted-runners-for-repo",
+    "actions/list-workflow-runs-for-repo",
+    "actions/re-run-job-for-workflow-run",
     "apps/create-from-manifest",
     "apps/create-installation-access-token",
     "apps/list-installations",
@@ -44,6 +55,7 @@ pub(crate) const OPERATIONS: [&str; 25] = [
     "pulls/list-files",
     "reactions/create-for-issue-comment",
     "repos/compare-commits",
+    "repos/create-commit-status",
     "repos/get",
     "repos/get-branch",
     "repos/get-branch-rules",
@@ -109,6 +121,13 @@ pub(crate) async fn all() -> Made {
     read(&rest, &fake, number).await;
     write(&rest, &fake, number).await;
     talk(&rest, &ada, &fake, number).await;
+    act(&rest, &fake, number).await;
+    let without_app = RestGitHub::new(&http.address(), None, tokens.clone()).expect("an address");
+    without_app
+        .repository_named("kubeflow/trainer")
+        .await
+        .expect("it is there");
+    say(&without_app, &fake, number).await;
     ask_again(&*tokens, &fake).await;
     register(&http, &tokens, &fake).await;
     Made { fake, http }
@@ -169,11 +188,51 @@ async fn write(rest: &RestGitHub, fake: &FakeGitHub, number: u64) {
             actions: Vec::new(),
             ..check
         };
-        rest.update_check_run(REPOSITORY, made, &least)
+        rest.update_check_run(REPOSITORY, &head, made, &least)
             .await
             .expect("it is changed");
     }
     rest.check_runs(REPOSITORY, &head).await.expect("an answer");
+}
+
+/// Shows check runs of every kind as commit statuses, as without an App.
+async fn say(rest: &RestGitHub, fake: &FakeGitHub, number: u64) {
+    let head = fake.head(REPOSITORY, number);
+    for state in states() {
+        let made = rest.create_check_run(REPOSITORY, &head, &check(state)).await;
+        let made = made.expect("it is made");
+        rest.update_check_run(REPOSITORY, &head, made, &check(state))
+            .await
+            .expect("it is changed");
+    }
+    let listed = rest.check_runs(REPOSITORY, &head).await.expect("an answer");
+    assert_eq!(listed, [], "without an App there are none");
+}
+
+/// Asks about workflows, and for runners of an organisation and of a repository.
+async fn act(rest: &RestGitHub, fake: &FakeGitHub, number: u64) {
+    let run = fake.start_workflow(REPOSITORY, "pull_request", &fake.head(REPOSITORY, number));
+    let job = fake.queue_workflow_job(REPOSITORY, run, &["gpu"]);
+    rest.workflow_run(REPOSITORY, run).await.expect("an answer");
+    rest.unfinished_runs(REPOSITORY).await.expect("an answer");
+    rest.workflow_jobs(REPOSITORY, run).await.expect("an answer");
+    let group = rest.runner_group("kubeflow", "GPUs").await.expect("an answer");
+    for scope in [
+        RunnerScope::Organization("kubeflow".into()),
+        RunnerScope::Repository("kubeflow/trainer".into()),
+    ] {
+        let new = NewJitRunner {
+            name: "gpu-1".into(),
+            group: group.expect("it is there"),
+            labels: vec!["gpu".into()],
+            work_folder: "_work".into(),
+        };
+        let made = rest.jit_runner(&scope, &new).await.expect("it is made");
+        rest.find_runner(&scope, "gpu-1").await.expect("an answer");
+        rest.remove_runner(&scope, made.id).await.expect("it is removed");
+    }
+    fake.complete_workflow_job(job, "failure");
+    rest.rerun_job(REPOSITORY, job).await.expect("it is begun");
 }
 
 fn states() -> impl Iterator<Item = CheckRunState> {
