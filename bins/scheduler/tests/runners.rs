@@ -258,6 +258,31 @@ async fn a_job_of_a_scale_set_gets_a_runner_and_starts_only_if_it_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a18_a_job_of_a_repository_that_is_not_listed_may_not_start_whatever_its_event() {
+    let place = Place::new().await;
+    let served = place.serve("  repositories: [owner/another]\n");
+    let set = place
+        .service
+        .with(|model, _| model.scale_set_named("gpu").expect("it was made"));
+    let job = place.service.with(|model, now| model.queue_job(now, set));
+    let (_, config) = place.seen(".config", 1).await.remove(0);
+    let taken = place
+        .service
+        .with(|model, now| model.connect_runner(now, &config));
+    assert_eq!(taken, Ok(Some(job)));
+    let run = place.github.start_workflow(REPOSITORY, "push", &head("1"));
+    let (code, said) = place.ask(run).await;
+    let why = "of a repository that these runners are not for";
+    assert!(code == "2" && said.contains(why), "{said}");
+    place
+        .service
+        .with(|model, now| model.complete_job(now, job, "failure"));
+    fs::write(place.path("seen/end"), "").expect("a file");
+    place.is_clean().await;
+    drop(served);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_is_bound_to_a_commit_gets_a_runner_once_that_is_approved() {
     let place = Place::new().await;
     let (approved, other) = (head("1"), head("2"));

@@ -75,7 +75,7 @@ fn mistakes_of_step(step: &Value) -> Vec<String> {
 }
 
 #[test]
-fn workflows_have_the_least_rights_pinned_actions_and_no_words_of_others_in_scripts() {
+fn a23_workflows_have_the_least_rights_pinned_actions_and_no_words_of_others_in_scripts() {
     let mut seen = Vec::new();
     for entry in fs::read_dir(folder()).expect("it is there") {
         let path = entry.expect("a file").path();

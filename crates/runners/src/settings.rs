@@ -85,7 +85,8 @@ record! {
         token_file: Option<FilePath>,
         /// How a job comes to its runner. Default: scaleSet.
         binding: Binding = Binding::ScaleSet,
-        /// The repositories whose jobs are looked for, as `OWNER/NAME`: of a unique label.
+        /// The repositories whose jobs may start, as `OWNER/NAME`; of a unique label, those whose jobs are looked for. Default: of a scale
+        /// set all that `url` and its runner group let use it.
         repositories: Vec<String> = Vec::new(),
         /// The runner group, which says what repositories may use the runners. Default: Default.
         runner_group: String = "Default".into(),
@@ -147,6 +148,12 @@ record! {
 }
 
 impl RunnerScaleSet {
+    /// Returns whether jobs of a repository, `OWNER/NAME`, may start: none is named, or it is.
+    pub fn has_repository(&self, name: &str) -> bool {
+        let named = |one: &String| one.eq_ignore_ascii_case(name);
+        self.repositories.is_empty() || self.repositories.iter().any(named)
+    }
+
     /// Reads the text of a file.
     ///
     /// # Errors

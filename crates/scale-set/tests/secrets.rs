@@ -55,7 +55,7 @@ async fn errors_have_no_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn neither_a_runners_configuration_nor_the_services_token_is_shown() {
+async fn a16_neither_a_runners_configuration_nor_the_services_token_is_shown() {
     let clock = Clock::of_tokio("2026-11-25T10:00:00Z".parse().expect("a time"));
     let service = FakeService::new(Model::new(ModelOptions::default()), clock);
     let client = builder().clock(clock).build_with(Arc::new(service.clone()));

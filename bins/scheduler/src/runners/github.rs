@@ -218,7 +218,9 @@ impl JobJudge for Judge {
         let Some(set) = self.set_of(&question.runner) else {
             return Err(hook::refusal("on a runner that this scheduler did not start"));
         };
-        if !is_within(set.settings.config_url().scope(), &question.repository) {
+        let is_for = is_within(set.settings.config_url().scope(), &question.repository)
+            && set.settings.has_repository(&question.repository);
+        if !is_for {
             return Err(hook::refusal("of a repository that these runners are not for"));
         }
         let unknown = |error: ApiError| {

@@ -47,7 +47,7 @@ async fn no_more_jobs_are_with_the_scale_set_than_can_be_placed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wherever_the_process_dies_no_job_is_lost_and_no_configuration_is_used_twice() {
+async fn a16_wherever_the_process_dies_no_job_is_lost_and_no_configuration_is_used_twice() {
     for died_at in (0..1000).step_by(17) {
         let mut world = World::delayed(Duration::from_millis(50)).await;
         world.start(10).await;
