@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{
     api::{ApiError, ApiRetry, GitHub, RepositoryId},
-    entitlement::{Entitlement, EntitlementError},
+    entitlement::{Entitlement, EntitlementError, the_policy},
     payload::{MergeGroup, PullRequestInfo, PullRequestState},
 };
 
@@ -104,19 +104,26 @@ impl ConfirmedStarts {
             Some(number) => same_content(&self.github.pull_request(repository, number).await?, start)?,
             None => same_group(&self.github.merge_groups(repository).await?, start)?,
         }
-        // People of this machine are entitled by its admin, of whom GitHub knows nothing.
-        match start.head.by() {
+        let by = start.head.by();
+        match by {
+            Actor::Local(_) if *by == the_policy() => self.may_approve(repository, start).await,
+            // People of this machine are entitled by its admin, of whom GitHub knows nothing.
             Actor::Local(_) => Ok(()),
-            by @ Actor::GitHub { .. } => self.may_approve(repository, by).await,
+            Actor::GitHub { .. } => self.may_approve(repository, start).await,
         }
     }
 
-    async fn may_approve(&self, repository: RepositoryId, by: &Actor) -> Result<(), Unconfirmed> {
+    async fn may_approve(&self, repository: RepositoryId, start: &StartAction) -> Result<(), Unconfirmed> {
         let before = self.entitlements.lock().await.get(&repository).cloned();
         let now = Entitlement::read(&*self.github, repository, before.as_deref()).await;
         let now = Arc::new(now.map_err(Unconfirmed::NotTold)?);
         self.entitlements.lock().await.insert(repository, now.clone());
-        match now.approvers().contains(by) {
+        let by = start.head.by();
+        let still_may = match *by == the_policy() {
+            true => now.approves_itself(&start.request),
+            false => now.approvers().contains(by),
+        };
+        match still_may {
             true => Ok(()),
             false => Err(Unconfirmed::Differs(Difference::Approver)),
         }

@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use blueproof_core::{domain::Actor, ports::Command};
+use blueproof_core::{
+    domain::{Actor, RunRequest},
+    ports::Command,
+};
 use blueproof_diagnostic::{Code, Diagnostic};
 
 use jiff::Timestamp;
@@ -46,6 +49,11 @@ struct Written {
     owners: Owners,
     /// Who had the logins of OWNERS when it was read.
     accounts: BTreeMap<Login, Account>,
+}
+
+/// Returns who approves what the policy lets run without anybody's word. No user of a machine is called so.
+pub fn the_policy() -> Actor {
+    Actor::Local("the policy of the default branch".into())
 }
 
 /// Why nobody can tell who may approve.
@@ -162,11 +170,26 @@ impl Entitlement {
             id: u64::from(*id),
             login: id.to_string(),
         });
+        let policy = self
+            .policy()
+            .approval
+            .trusted_authors
+            .iter()
+            .map(|_| the_policy());
         let mut approvers = BTreeSet::new();
-        for person in persons.chain(users) {
-            approvers.insert(person);
+        for approver in persons.chain(users).chain(policy) {
+            approvers.insert(approver);
         }
         approvers
+    }
+
+    /// Returns whether the policy itself approves a run, because of who wrote it and how little it asks for.
+    pub fn approves_itself(&self, run: &RunRequest) -> bool {
+        let trusted = self.policy().approval.trusted_authors.as_ref();
+        let author = run.author.as_ref();
+        trusted
+            .zip(author)
+            .is_some_and(|(trusted, author)| trusted.covers(author, run))
     }
 
     /// Returns whether another entitles the same people under the same policy.

@@ -195,9 +195,11 @@ impl Intake {
         }
         let changed = self.ports.github.changed_paths(repository, number).await?;
         let mut plan = self.plan(repository, number, &changed).await?;
-        for request in std::mem::take(&mut plan.runs) {
+        let runs = std::mem::take(&mut plan.runs);
+        for request in runs.clone() {
             self.ask_for(request).await?;
         }
+        self.approve_by_policy(repository, number, runs).await?;
         if let Some(Observation { info, .. }) = self.observed.get(repository, number) {
             self.conclude(repository, &info.head.sha, &info.base.name, &plan)
                 .await?;

@@ -3,7 +3,10 @@
 //! It narrows what the admin of the scheduler allows and never widens it. A repository without the file has the defaults below.
 //! Which text is read is up to the caller, who never reads it at a pull request's head.
 
-use blueproof_core::{domain::ProfileName, hex::hex};
+use blueproof_core::{
+    domain::{Actor, ProfileName, RunRequest},
+    hex::hex,
+};
 use blueproof_diagnostic::{
     Code, Diagnostic,
     yaml::{Decode, Format, Placeholders, Problems, Schema, Source, Value, YamlNode, choice, record},
@@ -115,6 +118,20 @@ record! {
         expires_after: ApprovalSpan = ApprovalSpan(SignedDuration::from_hours(24)),
         /// A label that approves the head that a pull request has when it is put on. Default: no label does.
         label: Option<String>,
+        /// Whose pull requests need nobody's approval, as long as they ask for little. Default: nobody's.
+        trusted_authors: Option<TrustedAuthors>,
+    }
+}
+
+record! {
+    /// Whose pull requests need nobody's approval, as long as they ask for little. Each push of theirs runs at once.
+    pub struct TrustedAuthors {
+        /// The numeric ids of GitHub users.
+        users: Vec<u32>,
+        /// The profiles under which their runs need none. Default: as the blueprint stands, and under no profile.
+        profiles: Vec<ProfileName>,
+        /// The most GPUs of a run that needs none, all pods together. Default: 0.
+        most_gpus: u32 = 0,
     }
 }
 
@@ -201,6 +218,21 @@ impl Default for Policy {
             budgets: Budgets::absent().expect("every key has a default"),
             merge_queue: MergeQueueRule::Run,
         }
+    }
+}
+
+impl TrustedAuthors {
+    /// Returns whether a run of an author needs nobody's approval.
+    pub fn covers(&self, author: &Actor, run: &RunRequest) -> bool {
+        let is_trusted = match author {
+            Actor::GitHub { id, .. } => self.users.iter().any(|user| u64::from(*user) == *id),
+            Actor::Local(_) => false,
+        };
+        let is_under = match &run.subject.profile {
+            Some(profile) => self.profiles.contains(profile),
+            None => self.profiles.is_empty(),
+        };
+        is_trusted && is_under && run.job.gang().gpu.0 <= self.most_gpus
     }
 }
 

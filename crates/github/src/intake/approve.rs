@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use blueproof_core::{
     approval::{Approval, ApprovalTarget, Scope, Selection},
-    domain::{BlueprintName, ProfileName, RequestKey, RunRequest},
+    domain::{Actor, BlueprintName, ProfileName, RequestKey, RunRequest},
     ports::Command,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -18,6 +18,8 @@ use crate::{
     answer::ApprovalProblem,
     api::{ChangedPaths, RepositoryId},
     budget::{BudgetProblem, BudgetRequest},
+    entitlement::the_policy,
+    key,
     observed::Observation,
     payload::{Account, CommitSha},
 };
@@ -91,9 +93,33 @@ impl Intake {
         for request in named {
             self.ask_for(request).await?;
         }
-        let command = self.approval(repository, &asked.key, &asked.by, target);
+        let command = self.approval(repository, &asked.key, asked.by.to_actor(), target);
         self.submit(command).await?;
         Ok(Ok(()))
+    }
+
+    /// Leaves the policy's own approval of those runs of a pull request that need nobody's word, where a budget has room for them.
+    pub(super) async fn approve_by_policy(
+        &self,
+        repository: RepositoryId,
+        number: u64,
+        runs: Vec<RunRequest>,
+    ) -> Result<(), IntakeError> {
+        let entitlement = &self.entitlements[&repository];
+        let mut covered = runs;
+        covered.retain(|run| entitlement.approves_itself(run));
+        let Some(target) = target(&covered) else {
+            return Ok(());
+        };
+        let keys: BTreeSet<RequestKey> = covered.iter().map(|run| run.key.clone()).collect();
+        if self.over_budget(repository, number, &keys).await?.is_some() {
+            return Ok(());
+        }
+        let digest = &entitlement.policy().digest;
+        let parts = covered.iter().map(|run| run.key.0.as_str());
+        let key = key::of(["policy", digest].into_iter().chain(parts));
+        let command = self.approval(repository, &key, the_policy(), target);
+        self.submit(command).await
     }
 
     /// Returns which budget is used up for these runs of a pull request, if one is.
@@ -149,7 +175,7 @@ impl Intake {
         &self,
         repository: RepositoryId,
         key: &RequestKey,
-        by: &Account,
+        by: Actor,
         target: ApprovalTarget,
     ) -> Command {
         let now = self.ports.clock.now();
@@ -160,7 +186,7 @@ impl Intake {
             approval: Box::new(Approval {
                 at: Some(now),
                 expires_at: Some(expires_at.expect("a time span")),
-                ..Approval::new(target, policy.digest.clone(), by.to_actor())
+                ..Approval::new(target, policy.digest.clone(), by)
             }),
         }
     }

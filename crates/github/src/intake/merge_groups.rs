@@ -178,7 +178,7 @@ impl Intake {
         let plan = self.plan_of_group(repository, group, &changed, blueprints);
         let runs = plan.runs.into_iter();
         let named: Vec<RunRequest> = runs.filter(|request| request.subject == *subject).collect();
-        Ok(target(&named).map(|target| self.approval(repository, &wish.key, wish.by, target)))
+        Ok(target(&named).map(|target| self.approval(repository, &wish.key, wish.by.to_actor(), target)))
     }
 
     fn plan_of_group(

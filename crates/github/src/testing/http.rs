@@ -296,7 +296,7 @@ async fn answer(github: &FakeGitHub, request: &Request) -> Result<Option<Answer>
     let method = request.method.as_str();
     match parts.as_slice() {
         ["users", login] => account(github, login).await,
-        ["orgs", _, "actions", "runner-groups"] => Ok(Some(actions::groups())),
+        ["orgs", organization, "actions", "runner-groups"] => actions::groups(github, organization).await,
         ["orgs", organization, "actions", "runners", rest @ ..] => {
             let scope = RunnerScope::Organization((*organization).to_owned());
             actions::runners(github, &scope, method, rest, request).await

@@ -4,12 +4,13 @@ use blueproof_core::domain::{Ending, RunState};
 use blueproof_github::{
     answer::{Answer, ApprovalProblem},
     api::{ApiError, Permission, Reaction},
+    entitlement::the_policy,
 };
 
 use blueproof_github::testing::FakeFailure;
 use jiff::Timestamp;
 
-use crate::world::{REPOSITORY, World};
+use crate::world::{REPOSITORY, World, Written};
 
 #[tokio::test]
 async fn what_a_pull_request_concerns_waits_for_an_approval_and_then_runs() {
@@ -316,4 +317,53 @@ async fn answered(world: &World, number: u64) -> Vec<bool> {
     let says = |text: &str| text.contains("was not done") && text.contains(&line);
     ours.map(|comment| comment.body.as_deref().is_some_and(says))
         .collect()
+}
+
+#[tokio::test]
+async fn what_the_policy_trusts_its_authors_with_runs_at_once_and_nothing_more() {
+    let mut world = World::new().await;
+    world
+        .set_policy_of_approval("    trustedAuthors: {users: [4], mostGpus: 2}\n")
+        .await;
+    let number = world.opened().await;
+    world.until_running(1).await;
+    let view = world.view(1).await;
+    assert_eq!(view.attempts[0].approved_by, the_policy());
+    let mallory = world.mallory.clone();
+    world.github.push(REPOSITORY, number, &mallory);
+    world.deliver().await;
+    world.until(2, RunState::Running).await;
+
+    world.blueprints.write(Written::Greedily);
+    world.github.push(REPOSITORY, number, &mallory);
+    world.deliver().await;
+    assert_eq!(world.approvals().await, 2, "eight GPUs are more than that");
+
+    world.blueprints.write(Written::Well);
+    let cleo = world.cleo.clone();
+    world.github.open(REPOSITORY, &cleo, &["examples/nano-lm/a.py"]);
+    world.deliver().await;
+    assert_eq!(
+        world.state(4).await,
+        RunState::AwaitingApproval,
+        "nobody trusts her"
+    );
+}
+
+#[tokio::test]
+async fn an_author_who_is_trusted_no_more_starts_nothing_though_nobody_has_told_so() {
+    let mut world = World::new().await;
+    world
+        .set_policy_of_approval("    trustedAuthors: {users: [4]}\n")
+        .await;
+    let before = world.github.take_deliveries();
+    assert_eq!(before, []);
+    let number = world
+        .github
+        .open(REPOSITORY, &world.mallory, &["examples/nano-lm/a.py"]);
+    world.intake.look(REPOSITORY, number).await.expect("GitHub works");
+    world.github.push_to_main(REPOSITORY, &crate::world::FILES);
+    world.github.take_deliveries();
+    world.until_view(|view| !view.failing_calls.is_empty()).await;
+    assert!(world.cluster.running().is_empty());
 }

@@ -165,6 +165,17 @@ impl World {
         self.deliver().await;
     }
 
+    /// Has the policy's rules of approval say more.
+    pub(crate) async fn set_policy_of_approval(&mut self, more: &str) {
+        let policy = POLICY.replace("    expiresAfter: 8h\n", &format!("    expiresAfter: 8h\n{more}"));
+        let files = [
+            ("OWNERS", "approvers: [ada]\n"),
+            (".github/blueproof.yaml", &*policy),
+        ];
+        self.github.push_to_main(REPOSITORY, &files);
+        self.deliver().await;
+    }
+
     /// Lets time pass, for GitHub and for us.
     pub(crate) fn pass_minutes(&self, minutes: i64) {
         self.github.advance(SignedDuration::from_mins(minutes));

@@ -10,11 +10,12 @@ use crate::{
     testing::FakeGitHub,
 };
 
-/// Returns the runner groups of every organisation.
-pub(super) fn groups() -> Answer {
-    let groups = [("Default", 1), ("GPUs", 5)];
-    let groups = groups.map(|(name, id)| json!({ "id": id, "name": name }));
-    (200, Body::List(Some("runner_groups"), groups.into()))
+/// Returns the runner groups of an organisation.
+pub(super) async fn groups(github: &FakeGitHub, organization: &str) -> Result<Option<Answer>, ApiError> {
+    let mut groups = vec![json!({ "id": 1, "name": "Default" })];
+    let own = github.runner_group(organization, "GPUs").await?;
+    groups.extend(own.map(|id| json!({ "id": id, "name": "GPUs" })));
+    Ok(Some((200, Body::List(Some("runner_groups"), groups))))
 }
 
 pub(super) async fn runners(
