@@ -10,7 +10,20 @@ use std::{
 };
 
 use fake_nvml::{Clock, Delay, Fault, Figures, Installed, NvmlReturn, Scenario, Steps, a10};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
+};
 use serde_json::Value;
+
+/// Kills a process, whoever started it, and returns once it is gone.
+fn kill(pid: i32) {
+    let pid = Pid::from_raw(pid).expect("a number of a process");
+    let process = pidfd_open(pid, PidfdFlags::empty()).expect("it is there");
+    kill_process(pid, Signal::KILL).expect("it is ours");
+    let mut ended = [PollFd::new(&process, PollFlags::IN)];
+    poll(&mut ended, None).expect("it ends");
+}
 
 /// A driver with two cards that are half busy, and draw 100 W each.
 fn driver() -> Installed {
@@ -282,8 +295,7 @@ fn a_watcher_that_is_killed_leaves_what_it_knew() {
     };
     assert!(step(&["start"]).status.success());
     let pid = fs::read_to_string(folder.path().join("kept/pid")).expect("a file");
-    let killed = Command::new("kill").args(["-KILL", pid.trim()]).status();
-    assert!(killed.expect("there is a kill").success());
+    kill(pid.trim().parse().expect("a number"));
     let shown = step(&["report"]);
     assert!(text(&shown.stdout).contains("The watch ended early"), "{shown:?}");
     let stopped = step(&["stop", "--json", "gpu.json"]);

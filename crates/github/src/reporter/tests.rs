@@ -106,10 +106,10 @@ async fn it_is_created_once_updated_in_place_and_found_again_after_a_restart() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_run_of_no_pull_request_is_acknowledged_and_shown_nowhere() {
+async fn a_run_of_a_folder_is_acknowledged_and_shown_nowhere() {
     let world = World::new();
     let mut local = status(RunState::Running);
-    local.view.subject.pull_request = None;
+    local.view.subject.repository = Repository::Local("/work".into());
     assert_eq!(world.reporter().report(&local).await, Ok(()));
     assert_eq!(world.titles(), [""; 0]);
 }
