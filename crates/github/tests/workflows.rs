@@ -245,7 +245,9 @@ async fn the_script_waits_for_an_approval_and_passes_with_the_check_runs() {
         .await
         .expect("a read");
     let passed = check(Some(CheckConclusion::Success));
-    let update = waiting.github.update_check_run(REPOSITORY, runs[0].id, &passed);
+    let update = waiting
+        .github
+        .update_check_run(REPOSITORY, &waiting.head, runs[0].id, &passed);
     update.await.expect("it is changed");
     let output = tokio::task::spawn_blocking(move || child.wait_with_output().expect("it ends")).await;
     let (code, said) = told(&output.expect("it ends"));
