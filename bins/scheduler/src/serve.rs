@@ -1,6 +1,13 @@
 //! `blueproof-scheduler serve`: the scheduler and its API, until it is told to stop.
 
-use std::{ffi::OsStr, fs::Metadata, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
+use std::{
+    ffi::OsStr,
+    fs::Metadata,
+    io,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use blueproof_core::{
     domain::{Bytes, Cpus},
@@ -236,11 +243,13 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
     check_agent(&agent)?;
     check_promised(machine)?;
     Ok(MachineConfig {
-        store: arguments.store.clone().map_or_else(places::store, Ok)?,
-        environments: machine
-            .environments
-            .clone()
-            .map_or_else(places::environments, Ok)?,
+        store: absolute(arguments.store.clone().map_or_else(places::store, Ok)?)?,
+        environments: absolute(
+            machine
+                .environments
+                .clone()
+                .map_or_else(places::environments, Ok)?,
+        )?,
         agent,
         policy: LocalPolicy {
             cpu: machine.cpu,
@@ -252,6 +261,15 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
             approvers: Some(machine.approvers.clone()),
         },
         isolation: machine.isolation.into(),
+    })
+}
+
+/// Returns a path that means the same in whichever folder a program is started: those of attempts have folders of their own.
+fn absolute(path: PathBuf) -> Result<PathBuf, Diagnostic> {
+    std::path::absolute(&path).map_err(|error| {
+        let message = format!("`{}` cannot be told in full", path.display());
+        let refused = Diagnostic::error(Code::Usage, message).caused_by(&error);
+        refused.hint("start it in a folder that is there, or write the whole path")
     })
 }
 

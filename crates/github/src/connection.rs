@@ -315,6 +315,15 @@ spec:
     }
 
     #[test]
+    fn the_schema_has_every_key_of_the_file() {
+        let schema = Connection::schema();
+        let spec = &schema["properties"]["spec"]["properties"];
+        for key in ["app", "repositories", "pollEvery", "comment", "webhook"] {
+            assert!(spec[key]["description"].is_string(), "{key}: {schema}");
+        }
+    }
+
+    #[test]
     fn a_connection_has_an_app_or_a_token_and_not_both() {
         let app = "  app: {id: 1, installationId: 2, privateKeyFile: app.pem}\n";
         let with_app = LEAST.replace("  tokenFile: github-token\n", app);

@@ -24,6 +24,7 @@ use async_trait::async_trait;
 use blueproof_core::{
     domain::{Head, Repository, RunState},
     ports::{CallError, Clock, Reporter, RunStatus},
+    view::RunView,
 };
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
@@ -103,8 +104,27 @@ struct KnownCheckRun {
 #[derive(Debug, Clone)]
 struct SentCheck {
     check: CheckOutput,
-    run_state: RunState,
+    stage: Stage,
     at: Timestamp,
+}
+
+/// Where a run is: what is told at once when it changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stage {
+    state: RunState,
+    /// What keeps it from the queue, in a word: somebody has to approve it, or something else to be done.
+    before_queue: Option<String>,
+}
+
+impl Stage {
+    fn of(view: &RunView) -> Self {
+        let is_before = view.state == RunState::AwaitingApproval;
+        let reason = view.waits().filter(|_| is_before);
+        Self {
+            state: view.state,
+            before_queue: reason.map(|reason| reason.as_str().to_owned()),
+        }
+    }
 }
 
 impl CheckReporter {
@@ -143,16 +163,16 @@ impl CheckReporter {
         let check = self.render(memory, head.0, status).await?;
         self.list(memory, &head).await?;
         let key = (head, check.external_id.clone());
-        let run_state = status.view.state;
+        let stage = Stage::of(&status.view);
         let Some(known) = memory.known.get(&key).cloned() else {
-            return Ok(self.create(memory, key, check, run_state).await?);
+            return Ok(self.create(memory, key, check, stage).await?);
         };
         if let Some(sent) = &known.sent {
             if sent.check == check {
                 return Ok(());
             }
             let now = self.clock.now();
-            let until = match sent.run_state == run_state {
+            let until = match sent.stage == stage {
                 true => sent.waits_until(now).or_else(|| memory.budget.waits_until(now)),
                 false => None,
             };
@@ -160,7 +180,7 @@ impl CheckReporter {
                 return Err(NotShown::TooSoon(until));
             }
         }
-        Ok(self.update(memory, key, known, check, run_state).await?)
+        Ok(self.update(memory, key, known, check, stage).await?)
     }
 
     /// Tells how a run stands in the comment of its pull request, where comments are written.
@@ -215,7 +235,7 @@ impl CheckReporter {
         memory: &mut Memory,
         key: CheckKey,
         check: CheckOutput,
-        run_state: RunState,
+        stage: Stage,
     ) -> Result<(), ApiError> {
         let (repository, head) = memory.forget(&key);
         memory.budget.note(self.clock.now());
@@ -223,7 +243,7 @@ impl CheckReporter {
         let known = KnownCheckRun {
             id,
             has_annotations: !check.annotations.is_empty(),
-            sent: Some(self.sent(check, run_state)),
+            sent: Some(self.sent(check, stage)),
         };
         memory.remember(key, known);
         Ok(())
@@ -235,7 +255,7 @@ impl CheckReporter {
         key: CheckKey,
         known: KnownCheckRun,
         check: CheckOutput,
-        run_state: RunState,
+        stage: Stage,
     ) -> Result<(), ApiError> {
         let mut request = check.clone();
         if known.has_annotations {
@@ -250,16 +270,16 @@ impl CheckReporter {
         let known = KnownCheckRun {
             id,
             has_annotations,
-            sent: Some(self.sent(check, run_state)),
+            sent: Some(self.sent(check, stage)),
         };
         memory.remember(key, known);
         Ok(())
     }
 
-    fn sent(&self, check: CheckOutput, run_state: RunState) -> SentCheck {
+    fn sent(&self, check: CheckOutput, stage: Stage) -> SentCheck {
         SentCheck {
             check,
-            run_state,
+            stage,
             at: self.clock.now(),
         }
     }
@@ -268,7 +288,7 @@ impl CheckReporter {
 impl SentCheck {
     /// Returns until when the next update in the same state has to wait, so soon after the last one.
     fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let every = match self.run_state {
+        let every = match self.stage.state {
             RunState::AwaitingApproval | RunState::Queued => MOVES_EVERY,
             RunState::Reserved | RunState::Starting | RunState::Running | RunState::Ended(_) => {
                 PROGRESS_EVERY

@@ -160,8 +160,8 @@ impl Place {
         let connection = self.write("github.yaml", &connection);
         let mut command = Command::new(env!("CARGO_BIN_EXE_blueproof-scheduler"));
         command
-            .args(["serve", "--store"])
-            .arg(self.path("store.db"))
+            .current_dir(self.folder.path())
+            .args(["serve", "--store", "store.db"])
             .arg("--github")
             .arg(connection);
         let scheduler = Path::new(env!("CARGO_BIN_EXE_blueproof-scheduler"));

@@ -271,7 +271,7 @@ macro_rules! __record {
                 use $crate::yaml::{described, key_of, record_schema};
                 record_schema(concat!($($about),*), [$((
                     key_of(stringify!($field)),
-                    described(<$type>::schema(), concat!($($doc),*)),
+                    described(<$type as $crate::yaml::Decode>::schema(), concat!($($doc),*)),
                     $crate::__record!(@absent $type $(, $default)?).is_none(),
                 ),)*])
             }

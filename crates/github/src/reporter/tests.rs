@@ -2,6 +2,7 @@
 
 use blueproof_core::{
     domain::{Actor, Ending, Outcome, Placement, RunId, Verdict},
+    pending::{IsolationPending, PendingReason},
     ports::Retry,
     testing::{FakeClock, contract, outcome},
     view::{AttemptView, OutlookView, QueuePosition},
@@ -257,4 +258,35 @@ async fn what_only_moves_in_its_line_leaves_room_for_what_must_be_said() {
     }
     assert_eq!(shown, 40, "as many as progress may take in a minute");
     assert_eq!(reporter.report(&passed()).await, Ok(()), "an end is told at once");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn that_an_approval_counts_is_told_at_once_though_the_run_cannot_go_on() {
+    let world = World::new();
+    let reporter = world.reporter();
+    let waits = |reason| {
+        let mut told = status(RunState::AwaitingApproval);
+        told.view.outlook = Some(Box::new(OutlookView {
+            as_of: Timestamp::UNIX_EPOCH,
+            reason: Some(reason),
+            position: None,
+            unblocked_by: Vec::new(),
+            estimate: None,
+            duration: None,
+        }));
+        told
+    };
+    let for_approval = PendingReason::AwaitingApproval {
+        policy: None,
+        lapsed: None,
+    };
+    let for_machine = PendingReason::WaitingForIsolation(Box::new(IsolationPending {
+        cluster: Default::default(),
+        why: None,
+    }));
+    for reason in [for_approval, for_machine] {
+        assert_eq!(reporter.report(&waits(reason)).await, Ok(()));
+    }
+    let titles = world.titles();
+    assert!(titles[0].starts_with("Waits: approved"), "{titles:?}");
 }

@@ -21,6 +21,15 @@ fn read(text: &str) -> Result<RunnerScaleSet, Vec<Diagnostic>> {
 }
 
 #[test]
+fn the_schema_has_every_key_of_the_file() {
+    let schema = RunnerScaleSet::schema();
+    let spec = &schema["properties"]["spec"]["properties"];
+    for key in ["url", "maxRunners", "repositories", "trustedEvents"] {
+        assert!(spec[key]["description"].is_string(), "{key}: {schema}");
+    }
+}
+
+#[test]
 fn what_is_left_out_has_its_default() {
     let read = read(LEAST).expect("it is one");
     assert_eq!(read.labels(), ["oracle-vm-gpu-a10-1"]);
