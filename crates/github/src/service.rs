@@ -135,6 +135,10 @@ impl GitHubService {
 
     /// Works on what is stored, and returns when some of it is to be tried again.
     async fn pass(&mut self) -> Option<Timestamp> {
+        let ids = self.repositories.values().map(|followed| followed.id);
+        if let Some(all) = ids.collect::<Option<_>>() {
+            self.worker.follow(all);
+        }
         loop {
             match self.worker.pass().await {
                 Ok(Pass::More) => {}

@@ -4,14 +4,14 @@
 //! all the same: each is a reason to look, and what counts is what a look shows. So an outage loses nothing, and one delivery that
 //! never succeeds keeps no other waiting.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use blueproof_core::ports::{Clock, Deliveries, DeliveryState, PendingDelivery, StoreError};
 use blueproof_diagnostic::{Code, Diagnostic};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    api::ApiRetry,
+    api::{ApiRetry, RepositoryId},
     intake::{Handled, Ignored, Intake, IntakeError, Pushes},
     payload::{Payload, PayloadError},
     webhook::{DeliveryId, EventName},
@@ -31,6 +31,8 @@ pub struct DeliveryWorker {
     deliveries: Arc<dyn Deliveries>,
     clock: Arc<dyn Clock>,
     intake: Intake,
+    /// The repositories that are followed, once all of them are known.
+    followed: Option<BTreeSet<RepositoryId>>,
     /// How many passes failed in a row.
     n_failed: u32,
 }
@@ -56,8 +58,23 @@ impl DeliveryWorker {
             deliveries,
             clock,
             intake,
+            followed: None,
             n_failed: 0,
         }
+    }
+
+    /// Has deliveries about other repositories than these passed over. An App may be installed in more than are followed.
+    pub fn follow(&mut self, followed: BTreeSet<RepositoryId>) {
+        self.followed = Some(followed);
+    }
+
+    /// Returns whether a delivery is about a repository that is not followed.
+    fn is_foreign(&self, payload: &Payload) -> bool {
+        let about = payload.repository().map(|about| RepositoryId(about.id));
+        let followed = self.followed.as_ref();
+        about
+            .zip(followed)
+            .is_some_and(|(about, followed)| !followed.contains(&about))
     }
 
     /// Returns the intake that it works with, for sweeps.
@@ -104,6 +121,10 @@ impl DeliveryWorker {
             Ok(payload) => payload,
             Err(unreadable) => return (given_up(unreadable.diagnostic()), None),
         };
+        if self.is_foreign(payload) {
+            let outcome = in_words(&Handled::Ignored(Ignored::OtherRepository));
+            return (DeliveryState::Done { outcome }, None);
+        }
         // What has no name could not be stored; should that ever fail, the key of a button's wish is another one.
         let id: Option<DeliveryId> = delivery.id.parse().ok();
         let Some(id) = id else {
@@ -193,5 +214,6 @@ fn why_ignored(ignored: Ignored) -> &'static str {
         Ignored::NoCommand => "the comment has no command",
         Ignored::NotAsWritten => "the comment is not as its author wrote it, or its author is no person",
         Ignored::OtherApp => "the check run is of another App",
+        Ignored::OtherRepository => "the repository is not followed",
     }
 }

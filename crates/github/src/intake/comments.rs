@@ -82,7 +82,9 @@ impl Intake {
         if commands.is_empty() {
             return Ok(Handled::Ignored(Ignored::NoCommand));
         }
-        if !said.comment.is_unedited() || !said.by.is_person() {
+        // What a program writes in a person's name is the program's word.
+        let is_own_word = said.by.is_person() && said.comment.app.is_none();
+        if !said.comment.is_unedited() || !is_own_word {
             return Ok(Handled::Ignored(Ignored::NotAsWritten));
         }
         self.look(said.repository, said.number).await?;

@@ -29,6 +29,8 @@ pub enum Ignored {
     NotAsWritten,
     /// A button or check run of another App.
     OtherApp,
+    /// It is about a repository that is not followed.
+    OtherRepository,
 }
 
 /// The pull requests to which a push was received that is not worked on yet.

@@ -7,7 +7,7 @@ use blueproof_github::{
     api::Permission,
     budget::{BudgetOf, BudgetProblem},
     intake::{Handled, Ignored, Pushes},
-    payload::AccountKind,
+    payload::{AccountKind, App, Payload},
 };
 
 use crate::world::{FILES, POLICY, REPOSITORY, World, Written, answers, check_of, parse};
@@ -179,6 +179,26 @@ async fn a7_a_program_approves_nothing_whatever_its_rights() {
         world.press(1, &bot, Some("approve")).await,
         refused(ApprovalProblem::NoPerson)
     );
+    assert_eq!(world.state(1).await, WAITS);
+}
+
+#[tokio::test]
+async fn a7_what_a_program_writes_in_the_name_of_a_person_approves_nothing() {
+    let mut world = World::new().await;
+    let number = world.opened().await;
+    let (ada, head) = (world.ada.clone(), world.head(number));
+    world
+        .github
+        .comment(REPOSITORY, number, &ada, &format!("/gpu-test {head}"));
+    let delivery = world.github.take_deliveries().remove(0);
+    let Payload::IssueComment(mut event) = parse(&delivery) else {
+        panic!("it is a comment");
+    };
+    event.comment.app = Some(App { id: 5 });
+    let payload = Payload::IssueComment(event);
+    let handled = world.handle(&payload, &Pushes::default()).await;
+    let expected = Handled::Ignored(Ignored::NotAsWritten);
+    assert_eq!(handled.expect("GitHub works"), expected);
     assert_eq!(world.state(1).await, WAITS);
 }
 

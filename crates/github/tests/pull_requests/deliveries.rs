@@ -7,6 +7,7 @@ use blueproof_core::{
 };
 use blueproof_diagnostic::Code;
 use blueproof_github::{
+    api::RepositoryId,
     testing::FakeDelivery,
     worker::{DeliveryWorker, Pass},
 };
@@ -166,4 +167,25 @@ async fn a_delivery_that_is_asked_for_again_is_worked_on_only_where_it_was_not()
             outcome: "done".into()
         }
     );
+}
+
+#[tokio::test]
+async fn what_is_about_a_repository_that_is_not_followed_is_passed_over() {
+    let mut world = World::new().await;
+    let other = RepositoryId(8);
+    world.github.add_repository(other, "evil/other", &[]);
+    let number = world.github.open(other, &world.mallory, &["a"]);
+    let mallory = world.mallory.clone();
+    world.github.comment(other, number, &mallory, "/gpu-test");
+    let (mut worker, deliveries) = world.worker();
+    worker.follow([REPOSITORY].into());
+    store(&world, &deliveries).await;
+    let asked = world.github.n_calls("pull_request");
+    assert_eq!(pass(&mut worker).await, Pass::Idle);
+    assert_eq!(
+        world.github.n_calls("pull_request"),
+        asked,
+        "GitHub is asked nothing"
+    );
+    assert_eq!(world.runs().await, []);
 }
