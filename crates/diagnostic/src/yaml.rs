@@ -34,7 +34,7 @@ mod decode;
 mod node;
 
 pub use decode::{
-    Decode, Fields, Located, Problems, Schema, choice, described, key_of, nearest, nullable, record,
-    record_schema, word, words_schema,
+    Decode, Fields, FilePath, Located, Problems, Schema, ServerAddress, choice, described, is_plain_address,
+    key_of, nearest, nullable, record, record_schema, text, word, words_schema,
 };
 pub use node::{Entry, Format, Placeholders, Source, Spot, Value, YamlNode};

@@ -1,13 +1,13 @@
 //! What an admin says about GitHub: which one, with which rights, about which repositories.
 
-use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, str::FromStr};
 
 use blueproof_core::domain::QueueName;
 use blueproof_diagnostic::{
     Diagnostic,
     yaml::{
-        Decode, Format, Located, Placeholders, Problems, Schema, Source, Spot, Value, YamlNode, choice,
-        record,
+        Decode, FilePath, Format, Located, Placeholders, Problems, Schema, ServerAddress, Source, Spot,
+        YamlNode, choice, is_plain_address, record, text,
     },
 };
 use jiff::SignedDuration;
@@ -53,7 +53,7 @@ record! {
     /// The connection.
     pub struct Connection {
         /// The address of the REST API. Default: https://api.github.com; of a GitHub Enterprise Server, `https://HOST/api/v3`.
-        api: ApiAddress = ApiAddress("https://api.github.com".into()),
+        api: ServerAddress = ServerAddress("https://api.github.com".into()),
         /// The address that commits are fetched from, or the folder, `file:///PATH`. Repositories lie below it as `OWNER/NAME.git`.
         /// Default: https://github.com.
         web: WebAddress = WebAddress("https://github.com".into()),
@@ -63,7 +63,7 @@ record! {
         /// file.
         token_file: Option<FilePath>,
         /// What the addresses of pages about runs begin with; a check run then leads to `PAGES/runs/RUN`. Default: it leads nowhere.
-        pages: Option<ApiAddress>,
+        pages: Option<ServerAddress>,
         /// The repositories that are followed, as `OWNER/NAME`.
         repositories: Vec<Located<RepositoryName>>,
         /// The LocalQueue that runs of pull requests wait in. Default: local.
@@ -104,14 +104,6 @@ record! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebAddress(pub String);
 
-/// The address of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiAddress(pub String);
-
-/// The path of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FilePath(pub PathBuf);
-
 /// `OWNER/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryName(pub String);
@@ -132,13 +124,11 @@ impl Connection {
             text,
             format: &FORMAT,
         };
-        let node = YamlNode::from_yaml(&source).map_err(|error| vec![error])?;
-        let mut problems = Problems::new(&source);
-        let written = WrittenConnection::decode(&node, &mut problems);
-        if let Some(WrittenConnection { spec, .. }) = &written {
-            spec.check(node.spot, &mut problems);
-        }
-        Ok(problems.finish(written)?.spec)
+        source.read(|node, problems| {
+            let spec = WrittenConnection::decode(node, problems)?.spec;
+            spec.check(node.spot, problems);
+            Some(spec)
+        })
     }
 
     fn check(&self, spot: Spot, problems: &mut Problems<'_>) {
@@ -180,68 +170,17 @@ impl Connection {
     }
 }
 
-/// Reads a text that must be something.
-fn text<T>(
-    node: &YamlNode,
-    problems: &mut Problems<'_>,
-    hint: &str,
-    read: impl FnOnce(&str) -> Option<T>,
-) -> Option<T> {
-    let Value::Text(text) = &node.value else {
-        problems.wrong_type(node, "a text");
-        return None;
-    };
-    let value = read(text);
-    if value.is_none() {
-        problems.bad_value(node.spot, format!("`{text}` is not allowed here"), hint);
-    }
-    value
-}
-
-impl Decode for ApiAddress {
-    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
-        const HINT: &str = "write https://HOST, or http:// for a loopback address";
-        text(node, problems, HINT, |text| {
-            let is_safe = text.starts_with("https://")
-                || ["http://127.0.0.1", "http://localhost", "http://[::1]"]
-                    .iter()
-                    .any(|loopback| text.starts_with(loopback));
-            let is_address =
-                text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['@', '?', '#']);
-            (is_safe && is_address).then(|| Self(text.trim_end_matches('/').to_owned()))
-        })
-    }
-
-    fn schema() -> Schema {
-        json!({ "type": "string", "pattern": "^https?://" })
-    }
-}
-
 impl Decode for WebAddress {
     fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         const HINT: &str = "write https://HOST, or file:///PATH for a folder of this machine";
         text(node, problems, HINT, |text| {
             let is_known = text.starts_with("https://") || text.starts_with("file:///");
-            let is_address =
-                text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['@', '?', '#']);
-            (is_known && is_address).then(|| Self(text.trim_end_matches('/').to_owned()))
+            (is_known && is_plain_address(text)).then(|| Self(text.trim_end_matches('/').to_owned()))
         })
     }
 
     fn schema() -> Schema {
         json!({ "type": "string", "pattern": "^(https|file)://" })
-    }
-}
-
-impl Decode for FilePath {
-    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
-        text(node, problems, "write the path of a file", |text| {
-            (!text.is_empty()).then(|| Self(text.into()))
-        })
-    }
-
-    fn schema() -> Schema {
-        json!({ "type": "string" })
     }
 }
 

@@ -182,10 +182,7 @@ impl Policy {
             text: checked_length(text)?.to_owned(),
             format: &FORMAT,
         };
-        let node = YamlNode::from_yaml(&source).map_err(|error| vec![error])?;
-        let mut problems = Problems::new(&source);
-        let written = WrittenPolicy::decode(&node, &mut problems);
-        let spec = problems.finish(written)?.spec;
+        let spec = source.read(WrittenPolicy::decode)?.spec;
         Ok(Self {
             digest: digest(text),
             blueprints: set_of(&spec.blueprints).map_err(|error| vec![too_large(&error)])?,

@@ -7,11 +7,14 @@ use std::path::PathBuf;
 use blueproof_core::domain::{Bytes, Cpus, Gpus, QueueName, Resources};
 use blueproof_diagnostic::{
     Diagnostic,
-    yaml::{Decode, Format, Located, Placeholders, Problems, Schema, Source, Spot, YamlNode, choice, record},
+    yaml::{
+        Decode, FilePath, Format, Located, Placeholders, Problems, Schema, ServerAddress, Source, Spot,
+        choice, record,
+    },
 };
 use blueproof_scale_set::{ConfigUrl, Scope};
 
-pub use values::{ApiAddress, FilePath, LabelName, ScaleSetName, TargetUrl};
+pub use values::{LabelName, ScaleSetName, TargetUrl};
 
 static FORMAT: Format = Format {
     name: "a runner scale set",
@@ -78,7 +81,7 @@ record! {
         /// Where runners are registered: the URL of an organisation or a repository, such as https://github.com/kubeflow.
         url: Located<TargetUrl>,
         /// The address of the REST API. Default: https://api.github.com; of a GitHub Enterprise Server, `https://HOST/api/v3`.
-        api: Option<ApiAddress>,
+        api: Option<ServerAddress>,
         /// The GitHub App by which GitHub is asked.
         app: Option<RunnerApp>,
         /// In place of an App, a file with a token and nothing else in it. Relative paths are relative to this file.
@@ -165,13 +168,11 @@ impl RunnerScaleSet {
             text,
             format: &FORMAT,
         };
-        let node = YamlNode::from_yaml(&source).map_err(|error| vec![error])?;
-        let mut problems = Problems::new(&source);
-        let written = WrittenScaleSet::decode(&node, &mut problems);
-        if let Some(WrittenScaleSet { spec, .. }) = &written {
-            spec.check(node.spot, &mut problems);
-        }
-        Ok(problems.finish(written)?.spec)
+        source.read(|node, problems| {
+            let spec = WrittenScaleSet::decode(node, problems)?.spec;
+            spec.check(node.spot, problems);
+            Some(spec)
+        })
     }
 
     fn check(&self, spot: Spot, problems: &mut Problems<'_>) {

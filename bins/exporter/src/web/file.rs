@@ -163,10 +163,7 @@ fn without_text(mut problem: Diagnostic) -> Diagnostic {
 }
 
 fn parse(source: &Source, folder: &Path) -> Result<WebFile, Vec<Diagnostic>> {
-    let node = YamlNode::from_yaml(source).map_err(|problem| vec![problem])?;
-    let mut problems = Problems::new(source);
-    let read = web(&node, folder, &mut problems);
-    problems.finish(read)
+    source.read(|node, problems| web(node, folder, problems))
 }
 
 fn web(node: &YamlNode, folder: &Path, problems: &mut Problems<'_>) -> Option<WebFile> {

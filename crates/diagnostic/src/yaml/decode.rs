@@ -5,8 +5,11 @@
 //! cannot disagree.
 
 mod plain;
+mod texts;
 
 use serde_json::json;
+
+pub use texts::{FilePath, ServerAddress, is_plain_address, text};
 
 use super::node::{Entry, Source, Spot, Value, YamlNode};
 use crate::{Code, Diagnostic, SourceLocation};
@@ -111,6 +114,23 @@ impl<'a> Problems<'a> {
             place.map_or((None, None), |place| (place.line, place.column))
         });
         found
+    }
+}
+
+impl Source {
+    /// Reads the document as `read` takes it.
+    ///
+    /// # Errors
+    ///
+    /// That it is no YAML, or every mistake in it, with its place.
+    pub fn read<T>(
+        &self,
+        read: impl FnOnce(&YamlNode, &mut Problems<'_>) -> Option<T>,
+    ) -> Result<T, Vec<Diagnostic>> {
+        let node = YamlNode::from_yaml(self).map_err(|error| vec![error])?;
+        let mut problems = Problems::new(self);
+        let value = read(&node, &mut problems);
+        problems.finish(value)
     }
 }
 

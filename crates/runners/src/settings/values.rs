@@ -1,8 +1,6 @@
 //! Values of the settings that cannot be wrong once they are read.
 
-use std::path::PathBuf;
-
-use blueproof_diagnostic::yaml::{Decode, Problems, Schema, Value, YamlNode};
+use blueproof_diagnostic::yaml::{Decode, Problems, Schema, ServerAddress, YamlNode, text};
 use blueproof_scale_set::ConfigUrl;
 use serde_json::json;
 
@@ -22,39 +20,6 @@ pub struct LabelName(pub String);
 /// The URL of an organisation, a repository or an enterprise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetUrl(pub ConfigUrl);
-
-/// The address of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiAddress(pub String);
-
-/// The path of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FilePath(pub PathBuf);
-
-/// Reads a text that must be something.
-fn text<T>(
-    node: &YamlNode,
-    problems: &mut Problems<'_>,
-    hint: &str,
-    read: impl FnOnce(&str) -> Option<T>,
-) -> Option<T> {
-    let Value::Text(text) = &node.value else {
-        problems.wrong_type(node, "a text");
-        return None;
-    };
-    let value = read(text);
-    if value.is_none() {
-        problems.bad_value(node.spot, format!("`{text}` is not allowed here"), hint);
-    }
-    value
-}
-
-fn is_safe(text: &str) -> bool {
-    let loopback = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
-    let is_secret_there =
-        text.starts_with("https://") || loopback.iter().any(|address| text.starts_with(address));
-    is_secret_there && text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['@', '?', '#'])
-}
 
 impl ScaleSetName {
     /// Returns a name, where it is one.
@@ -108,7 +73,7 @@ impl Decode for TargetUrl {
     fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
         const HINT: &str = "write https://github.com/ORGANISATION or https://github.com/OWNER/NAME";
         text(node, problems, HINT, |text| {
-            is_safe(text)
+            ServerAddress::is_safe(text)
                 .then(|| ConfigUrl::parse(text).ok())
                 .flatten()
                 .map(Self)
@@ -117,30 +82,5 @@ impl Decode for TargetUrl {
 
     fn schema() -> Schema {
         json!({ "type": "string", "pattern": "^https?://[^/]+/." })
-    }
-}
-
-impl Decode for ApiAddress {
-    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
-        const HINT: &str = "write https://HOST, or http:// for a loopback address";
-        text(node, problems, HINT, |text| {
-            is_safe(text).then(|| Self(text.trim_end_matches('/').to_owned()))
-        })
-    }
-
-    fn schema() -> Schema {
-        json!({ "type": "string", "pattern": "^https?://" })
-    }
-}
-
-impl Decode for FilePath {
-    fn decode(node: &YamlNode, problems: &mut Problems<'_>) -> Option<Self> {
-        text(node, problems, "write the path of a file", |text| {
-            (!text.is_empty()).then(|| Self(text.into()))
-        })
-    }
-
-    fn schema() -> Schema {
-        json!({ "type": "string", "minLength": 1 })
     }
 }
