@@ -242,14 +242,12 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
     let agent = machine.agent.clone().map_or_else(places::agent, Into::into);
     check_agent(&agent)?;
     check_promised(machine)?;
+    let store = arguments.store.clone().map_or_else(places::store, Ok)?;
+    let environments = machine.environments.clone();
+    let environments = environments.map_or_else(places::environments, Ok)?;
     Ok(MachineConfig {
-        store: absolute(arguments.store.clone().map_or_else(places::store, Ok)?)?,
-        environments: absolute(
-            machine
-                .environments
-                .clone()
-                .map_or_else(places::environments, Ok)?,
-        )?,
+        store: absolute(&store)?,
+        environments: absolute(&environments)?,
         agent,
         policy: LocalPolicy {
             cpu: machine.cpu,
@@ -265,8 +263,8 @@ fn config(arguments: &Serve) -> Result<MachineConfig, Diagnostic> {
 }
 
 /// Returns a path that means the same in whichever folder a program is started: those of attempts have folders of their own.
-fn absolute(path: PathBuf) -> Result<PathBuf, Diagnostic> {
-    std::path::absolute(&path).map_err(|error| {
+fn absolute(path: &Path) -> Result<PathBuf, Diagnostic> {
+    std::path::absolute(path).map_err(|error| {
         let message = format!("`{}` cannot be told in full", path.display());
         let refused = Diagnostic::error(Code::Usage, message).caused_by(&error);
         refused.hint("start it in a folder that is there, or write the whole path")
