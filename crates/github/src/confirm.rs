@@ -104,22 +104,21 @@ impl ConfirmedStarts {
             Some(number) => same_content(&self.github.pull_request(repository, number).await?, start)?,
             None => same_group(&self.github.merge_groups(repository).await?, start)?,
         }
-        let by = start.head.by();
-        match by {
-            Actor::Local(_) if *by == the_policy() => self.may_approve(repository, start).await,
-            // People of this machine are entitled by its admin, of whom GitHub knows nothing.
-            Actor::Local(_) => Ok(()),
-            Actor::GitHub { .. } => self.may_approve(repository, start).await,
-        }
+        self.may_approve(repository, start).await
     }
 
     async fn may_approve(&self, repository: RepositoryId, start: &StartAction) -> Result<(), Unconfirmed> {
+        let by = start.head.by();
+        let is_by_policy = *by == the_policy();
+        if matches!(by, Actor::Local(_)) && !is_by_policy {
+            // People of this machine are entitled by its admin, of whom GitHub knows nothing.
+            return Ok(());
+        }
         let before = self.entitlements.lock().await.get(&repository).cloned();
         let now = Entitlement::read(&*self.github, repository, before.as_deref()).await;
         let now = Arc::new(now.map_err(Unconfirmed::NotTold)?);
         self.entitlements.lock().await.insert(repository, now.clone());
-        let by = start.head.by();
-        let still_may = match *by == the_policy() {
+        let still_may = match is_by_policy {
             true => now.approves_itself(&start.request),
             false => now.approvers().contains(by),
         };

@@ -91,8 +91,13 @@ impl Sandbox {
     ///
     /// Where bubblewrap is not installed.
     pub(crate) fn new(folder: &Path) -> Result<Self, NoBubblewrap> {
-        Ok(Self {
-            bubblewrap: program_in(std::env::var_os("PATH")).ok_or(NoBubblewrap)?,
+        let bubblewrap = program_in(std::env::var_os("PATH")).ok_or(NoBubblewrap)?;
+        Ok(Self::made_by(bubblewrap, folder))
+    }
+
+    fn made_by(bubblewrap: PathBuf, folder: &Path) -> Self {
+        Self {
+            bubblewrap,
             identity: None,
             network: SandboxNetwork::None,
             binds: Vec::new(),
@@ -102,7 +107,7 @@ impl Sandbox {
             processes: u64::MAX,
             address_space_bytes: None,
             folder: folder.into(),
-        })
+        }
     }
 
     /// Has its processes be another user of the machine.
@@ -272,18 +277,7 @@ mod tests {
     }
 
     fn sandbox() -> Sandbox {
-        Sandbox {
-            bubblewrap: "/usr/bin/bwrap".into(),
-            identity: None,
-            network: SandboxNetwork::None,
-            binds: Vec::new(),
-            devices: Vec::new(),
-            shared_memory_bytes: SHARED_MEMORY.0,
-            file_bytes: None,
-            processes: u64::MAX,
-            address_space_bytes: None,
-            folder: "/work/checkout".into(),
-        }
+        Sandbox::made_by("/usr/bin/bwrap".into(), Path::new("/work/checkout"))
     }
 
     #[test]

@@ -133,11 +133,12 @@ impl Rows {
     pub(super) fn moved(&mut self, scheduler: &Scheduler, outlooks: &[(RunId, OutlookView)]) -> Vec<RunView> {
         let mut moved = Vec::new();
         for (run, outlook) in outlooks {
-            let now = waits(outlook);
-            if self.told.get(run) == Some(&now) {
+            let is_as_told =
+                |(reason, position): &Waits| *reason == outlook.reason && *position == outlook.position;
+            if self.told.get(run).is_some_and(is_as_told) {
                 continue;
             }
-            self.told.insert(*run, now);
+            self.told.insert(*run, waits(outlook));
             moved.extend(scheduler.view(*run).map(|view| RunView {
                 outlook: Some(Box::new(outlook.clone())),
                 ..view

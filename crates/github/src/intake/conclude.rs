@@ -11,25 +11,24 @@ use crate::{
 };
 
 impl Intake {
-    /// Concludes the check runs of what a plan has no run for at a commit, where the newest of the name says something else.
-    ///
-    /// GitHub shows the newest check run of a name: one that was concluded earlier is not changed, but followed by another.
-    pub(super) async fn conclude(
+    /// Returns the check runs of what a plan has no run for, each concluded, where a base branch requires them or they have failed.
+    pub(super) async fn without_run(
         &self,
         repository: RepositoryId,
-        head: &CommitSha,
         base: &str,
         plan: &Plan,
-    ) -> Result<(), IntakeError> {
+    ) -> Result<Vec<CheckOutput>, IntakeError> {
         let required = match plan.unconcerned.is_empty() {
             true => BTreeSet::new(),
             false => self.ports.github.required_checks(repository, base).await?,
         };
-        let checks = check::without_run(plan, |name| required.contains(name), self.ports.clock.now());
-        self.show(repository, head, checks).await
+        let now = self.ports.clock.now();
+        Ok(check::without_run(plan, |name| required.contains(name), now))
     }
 
-    /// Shows check runs at a commit that are not shown there yet.
+    /// Shows check runs at a commit, where the newest of the name says something else.
+    ///
+    /// GitHub shows the newest check run of a name: one that was concluded earlier is not changed, but followed by another.
     pub(super) async fn show(
         &self,
         repository: RepositoryId,

@@ -55,27 +55,27 @@ impl Intake {
             .compare(repository, &group.base_sha, &group.head_sha)
             .await?;
         let of = github.repository(repository).await?;
-        let blueprints = match self.blueprints(&of, &group.head_sha).await? {
-            Ok(blueprints) => blueprints,
-            Err(unreadable) => {
-                self.conclude(repository, &group.head_sha, group.branch(), &unreadable)
-                    .await?;
-                self.groups.insert(place);
-                return Ok(());
+        let (blueprints, mut plan) = match self.blueprints(&of, &group.head_sha).await? {
+            Ok(read) => {
+                let plan = self.plan_of_group(repository, group, &changed, read.clone());
+                (read, plan)
             }
+            Err(unreadable) => (Vec::new(), unreadable),
         };
-        let mut plan = self.plan_of_group(repository, group, &changed, blueprints.clone());
         let runs = std::mem::take(&mut plan.runs);
-        let mut files = Files::new();
+        let known = match runs.is_empty() {
+            true => Vec::new(),
+            false => self.ports.store.runs(RUNS_LOOKED_AT).await?,
+        };
+        let (mut files, mut checks) = (Files::new(), Vec::new());
         for request in runs {
             let same = self
-                .passed_with_same_content(repository, &request, &blueprints, &mut files)
+                .passed_with_same_content(repository, &request, &blueprints, &known, &mut files)
                 .await?;
-            self.answer_check(repository, group, request, same, &mut plan)
-                .await?;
+            checks.extend(self.answer_run(repository, request, same, &mut plan).await?);
         }
-        self.conclude(repository, &group.head_sha, group.branch(), &plan)
-            .await?;
+        checks.extend(self.without_run(repository, group.branch(), &plan).await?);
+        self.show(repository, &group.head_sha, checks).await?;
         self.groups.insert(place);
         Ok(())
     }
@@ -204,36 +204,33 @@ impl Intake {
         planned.plan(blueprints)
     }
 
-    /// Answers one check: by a run that has passed, or as the policy says.
-    async fn answer_check(
+    /// Answers for one run: by the check run of one that has passed, or as the policy says.
+    async fn answer_run(
         &self,
         repository: RepositoryId,
-        group: &MergeGroup,
         request: RunRequest,
-        same: Option<RunView>,
+        same: Option<&RunView>,
         plan: &mut Plan,
-    ) -> Result<(), IntakeError> {
+    ) -> Result<Option<CheckOutput>, IntakeError> {
         let now = self.ports.clock.now();
         let rule = self.entitlements[&repository].policy().merge_queue;
-        let check: CheckOutput = match (same, rule) {
-            (Some(passed), _) => check::passed_with_same_content(&passed, now),
-            (None, MergeQueueRule::Run) => return self.ask_for(request).await,
-            (None, MergeQueueRule::Neutral) => {
-                plan.untested.push(PlannedBlueprint::of(&request.subject));
-                return Ok(());
-            }
-        };
-        self.show(repository, &group.head_sha, vec![check]).await
+        match (same, rule) {
+            (Some(passed), _) => return Ok(Some(check::passed_with_same_content(passed, now))),
+            (None, MergeQueueRule::Run) => self.ask_for(request).await?,
+            (None, MergeQueueRule::Neutral) => plan.untested.push(PlannedBlueprint::of(&request.subject)),
+        }
+        Ok(None)
     }
 
     /// Returns the newest run that has passed with what a run would test.
-    async fn passed_with_same_content(
+    async fn passed_with_same_content<'a>(
         &self,
         repository: RepositoryId,
         request: &RunRequest,
         blueprints: &[HeadBlueprint],
+        known: &'a [RunView],
         files: &mut Files,
-    ) -> Result<Option<RunView>, IntakeError> {
+    ) -> Result<Option<&'a RunView>, IntakeError> {
         let subject = &request.subject;
         let named = blueprints
             .iter()
@@ -242,10 +239,9 @@ impl Intake {
             return Ok(None);
         };
         let head: CommitSha = head.parse().expect("it was one");
-        let views = self.ports.store.runs(RUNS_LOOKED_AT).await?;
         let mut compared = BTreeSet::new();
-        for view in views.into_iter().filter(|view| has_passed_as(view, request)) {
-            let Some(other) = commit_of(&view) else {
+        for view in known.iter().filter(|view| has_passed_as(view, request)) {
+            let Some(other) = commit_of(view) else {
                 continue;
             };
             if compared.len() == COMMITS_COMPARED && !compared.contains(&other) {
