@@ -23,7 +23,7 @@ use blueproof_github::{
     testing::{FAKE_TOKEN, FakeGitHub, HttpFake},
 };
 use blueproof_scale_set::{
-    Clock,
+    Clock, RunnerRequestId,
     testing::{FakeServer, FakeService, Model, ModelOptions},
 };
 use jiff::Timestamp;
@@ -201,6 +201,26 @@ impl Place {
         };
         store.submit(Timestamp::now(), approve).await.expect("it is left");
     }
+
+    /// Queues a job at the scale set, and returns it once a runner has it.
+    async fn job_with_runner(&self) -> RunnerRequestId {
+        let set = self
+            .service
+            .with(|model, _| model.scale_set_named("gpu").expect("it was made"));
+        let job = self.service.with(|model, now| model.queue_job(now, set));
+        let (_, config) = self.seen(".config", 1).await.remove(0);
+        let taken = self.service.with(|model, now| model.connect_runner(now, &config));
+        assert_eq!(taken, Ok(Some(job)));
+        job
+    }
+
+    /// Has a job end, and waits until nothing is left of its runner.
+    async fn complete(&self, job: RunnerRequestId, result: &str) {
+        self.service
+            .with(|model, now| model.complete_job(now, job, result));
+        fs::write(self.path("seen/end"), "").expect("a file");
+        self.is_clean().await;
+    }
 }
 
 fn n_entries(folder: &Path) -> usize {
@@ -233,26 +253,14 @@ async fn a_job_of_a_scale_set_gets_a_runner_and_starts_only_if_it_may() {
     ] {
         let place = Place::new().await;
         let served = place.serve("");
-        let set = place
-            .service
-            .with(|model, _| model.scale_set_named("gpu").expect("it was made"));
-        let job = place.service.with(|model, now| model.queue_job(now, set));
-        let (_, config) = place.seen(".config", 1).await.remove(0);
-        let taken = place
-            .service
-            .with(|model, now| model.connect_runner(now, &config));
-        assert_eq!(taken, Ok(Some(job)));
+        let job = place.job_with_runner().await;
         let run = place.github.start_workflow(REPOSITORY, event, &head("1"));
         let answered = place.ask(run).await;
         assert!(
             answered.0 == code && answered.1.contains(said),
             "{event}: {answered:?}"
         );
-        place
-            .service
-            .with(|model, now| model.complete_job(now, job, "success"));
-        fs::write(place.path("seen/end"), "").expect("a file");
-        place.is_clean().await;
+        place.complete(job, "success").await;
         drop(served);
     }
 }
@@ -261,24 +269,12 @@ async fn a_job_of_a_scale_set_gets_a_runner_and_starts_only_if_it_may() {
 async fn a18_a_job_of_a_repository_that_is_not_listed_may_not_start_whatever_its_event() {
     let place = Place::new().await;
     let served = place.serve("  repositories: [owner/another]\n");
-    let set = place
-        .service
-        .with(|model, _| model.scale_set_named("gpu").expect("it was made"));
-    let job = place.service.with(|model, now| model.queue_job(now, set));
-    let (_, config) = place.seen(".config", 1).await.remove(0);
-    let taken = place
-        .service
-        .with(|model, now| model.connect_runner(now, &config));
-    assert_eq!(taken, Ok(Some(job)));
+    let job = place.job_with_runner().await;
     let run = place.github.start_workflow(REPOSITORY, "push", &head("1"));
     let (code, said) = place.ask(run).await;
     let why = "of a repository that these runners are not for";
     assert!(code == "2" && said.contains(why), "{said}");
-    place
-        .service
-        .with(|model, now| model.complete_job(now, job, "failure"));
-    fs::write(place.path("seen/end"), "").expect("a file");
-    place.is_clean().await;
+    place.complete(job, "failure").await;
     drop(served);
 }
 

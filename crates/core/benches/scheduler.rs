@@ -96,13 +96,7 @@ impl Crowd {
             let request = self.next_request();
             samples.push(self.ask(request));
             let run = RunId(self.asked);
-            self.handle(Event::CancelRequested {
-                run,
-                by: Actor::Local("ada".into()),
-                how: StopMode::Terminate,
-                via: None,
-            });
-            self.handle(Event::Reported { run, attempts: 0 });
+            self.cancel(run);
         }
         samples
     }
@@ -123,13 +117,7 @@ impl Crowd {
                 self.scheduler.view(run).map(|view| view.state),
                 Some(RunState::Queued)
             );
-            self.handle(Event::CancelRequested {
-                run,
-                by: Actor::Local("ada".into()),
-                how: StopMode::Terminate,
-                via: None,
-            });
-            self.handle(Event::Reported { run, attempts: 0 });
+            self.cancel(run);
         }
         samples
     }
@@ -184,6 +172,17 @@ impl Crowd {
     fn next_request(&mut self) -> RunRequest {
         self.asked += 1;
         request(&format!("key-{}", self.asked), "nano-lm")
+    }
+
+    /// Ends a run that never ran.
+    fn cancel(&mut self, run: RunId) {
+        self.handle(Event::CancelRequested {
+            run,
+            by: Actor::Local("ada".into()),
+            how: StopMode::Terminate,
+            via: None,
+        });
+        self.handle(Event::Reported { run, attempts: 0 });
     }
 
     fn ask(&mut self, request: RunRequest) -> Duration {

@@ -1,20 +1,12 @@
 //! Check runs of what is not run.
 
-use blueproof_github::{
-    api::{CheckConclusion, CheckRunState},
-    testing::FakeFailure,
-};
+use blueproof_github::{api::CheckConclusion, testing::FakeFailure};
 
 use crate::world::{REPOSITORY, World, Written};
 
-/// Returns the names and conclusions of the check runs at the head of a pull request.
+/// Returns what the check runs at the head of a pull request say.
 fn told(world: &World, number: u64) -> Vec<(String, CheckConclusion)> {
-    let checks = world.github.checks(REPOSITORY, &world.head(number));
-    let concluded = checks.into_iter().map(|check| match check.state {
-        CheckRunState::Completed { conclusion, .. } => (check.name, conclusion),
-        CheckRunState::Queued | CheckRunState::InProgress => panic!("{} is not concluded", check.name),
-    });
-    concluded.collect()
+    world.concluded(&world.head(number))
 }
 
 fn neutral(name: &str) -> (String, CheckConclusion) {

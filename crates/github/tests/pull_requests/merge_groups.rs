@@ -4,14 +4,10 @@ use blueproof_core::{
     domain::{Ending, Outcome, RunId, RunState, Verdict},
     testing::outcome,
 };
-use blueproof_github::{
-    answer::ApprovalProblem,
-    api::{CheckConclusion, CheckRunState},
-    payload::CommitSha,
-};
+use blueproof_github::{answer::ApprovalProblem, api::CheckConclusion};
 use jiff::Timestamp;
 
-use crate::world::{POLICY, REPOSITORY, World};
+use crate::world::{REPOSITORY, World};
 
 const NOTEBOOK: &str = "examples/nano-lm/nano-lm.ipynb";
 const WAITS: RunState = RunState::AwaitingApproval;
@@ -34,16 +30,6 @@ async fn with_a_run_that_passed(notebook: &str) -> (World, u64) {
     world.cluster.finish(RunId(1).attempt(1), passed());
     world.until(1, RunState::Ended(Ending::Passed)).await;
     (world, number)
-}
-
-/// Returns what the check runs of a commit say.
-fn told(world: &World, head: &CommitSha) -> Vec<(String, CheckConclusion)> {
-    let checks = world.github.checks(REPOSITORY, head);
-    let concluded = checks.into_iter().map(|check| match check.state {
-        CheckRunState::Completed { conclusion, .. } => (check.name, conclusion),
-        CheckRunState::Queued | CheckRunState::InProgress => panic!("{} is not concluded", check.name),
-    });
-    concluded.collect()
 }
 
 fn check(name: &str, conclusion: CheckConclusion) -> (String, CheckConclusion) {
@@ -73,7 +59,7 @@ async fn a_merge_group_of_what_has_passed_has_passed_however_it_comes_to_be_know
             check("GPU · nano-lm", CheckConclusion::Success),
             check("GPU · mnist", CheckConclusion::Neutral),
         ];
-        assert_eq!(told(&world, &group), expected, "polls: {polls}");
+        assert_eq!(world.concluded(&group), expected, "polls: {polls}");
         assert_eq!(world.runs().await.len(), 1);
     }
 }
@@ -86,7 +72,7 @@ async fn what_nobody_has_tested_runs_once_that_commit_is_approved_and_ends_with_
         .enqueue(REPOSITORY, number, &[(NOTEBOOK, "print(2)")]);
     world.deliver().await;
     assert_eq!(world.state(2).await, WAITS);
-    assert_eq!(told(&world, &group), []);
+    assert_eq!(world.concluded(&group), []);
     let (ada, mallory) = (world.ada.clone(), world.mallory.clone());
     assert_eq!(
         world.press(2, &mallory, Some("approve")).await,
@@ -127,19 +113,13 @@ async fn a_group_that_is_gone_starts_nothing_though_nobody_has_told_so() {
 #[tokio::test]
 async fn by_the_policy_what_nobody_has_tested_is_neutral() {
     let (mut world, number) = with_a_run_that_passed("print(1)").await;
-    let policy = format!("{POLICY}  mergeQueue: neutral\n");
-    let files = [
-        ("OWNERS", "approvers: [ada]\n"),
-        (".github/blueproof.yaml", &*policy),
-    ];
-    world.github.push_to_main(REPOSITORY, &files);
-    world.deliver().await;
+    world.set_policy("  mergeQueue: neutral\n").await;
     let group = world
         .github
         .enqueue(REPOSITORY, number, &[(NOTEBOOK, "print(2)")]);
     world.deliver().await;
     assert_eq!(
-        told(&world, &group),
+        world.concluded(&group),
         [check("GPU · nano-lm", CheckConclusion::Neutral)]
     );
     assert_eq!(world.runs().await.len(), 1);

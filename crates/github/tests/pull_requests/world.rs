@@ -17,7 +17,7 @@ use blueproof_core::{
 use blueproof_diagnostic::{Code, Diagnostic, SourceLocation};
 use blueproof_github::{
     answer::Answer,
-    api::{GitHub, Permission, RepositoryId},
+    api::{CheckConclusion, CheckRunState, GitHub, Permission, RepositoryId},
     check::{CheckSettings, InfrastructureConclusion},
     confirm::{self, ConfirmedStarts, PullRequestNumber},
     intake::{Handled, Intake, IntakeError, IntakePorts, IntakeSettings, Pushes},
@@ -156,24 +156,32 @@ impl World {
 
     /// Has the policy of the default branch say more.
     pub(crate) async fn set_policy(&mut self, more: &str) {
-        let policy = format!("{POLICY}{more}");
-        let files = [
-            ("OWNERS", "approvers: [ada]\n"),
-            (".github/blueproof.yaml", &*policy),
-        ];
-        self.github.push_to_main(REPOSITORY, &files);
-        self.deliver().await;
+        self.push_policy(&format!("{POLICY}{more}")).await;
     }
 
     /// Has the policy's rules of approval say more.
     pub(crate) async fn set_policy_of_approval(&mut self, more: &str) {
         let policy = POLICY.replace("    expiresAfter: 8h\n", &format!("    expiresAfter: 8h\n{more}"));
+        self.push_policy(&policy).await;
+    }
+
+    async fn push_policy(&mut self, policy: &str) {
         let files = [
             ("OWNERS", "approvers: [ada]\n"),
-            (".github/blueproof.yaml", &*policy),
+            (".github/blueproof.yaml", policy),
         ];
         self.github.push_to_main(REPOSITORY, &files);
         self.deliver().await;
+    }
+
+    /// Returns the names and conclusions of the check runs of a commit, all of which are concluded.
+    pub(crate) fn concluded(&self, head: &CommitSha) -> Vec<(String, CheckConclusion)> {
+        let checks = self.github.checks(REPOSITORY, head);
+        let concluded = checks.into_iter().map(|check| match check.state {
+            CheckRunState::Completed { conclusion, .. } => (check.name, conclusion),
+            CheckRunState::Queued | CheckRunState::InProgress => panic!("{} is not concluded", check.name),
+        });
+        concluded.collect()
     }
 
     /// Lets time pass, for GitHub and for us.

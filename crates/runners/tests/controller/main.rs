@@ -14,11 +14,7 @@ async fn each_job_gets_a_runner_of_its_own_and_nothing_is_left() {
     let mut world = World::new().await;
     world.start(10).await;
     world.queue(25);
-    let finishes = |world: &World| {
-        world.finish_running();
-        world.is_done() && world.is_clean()
-    };
-    world.until("all jobs are done", finishes).await;
+    world.until_done().await;
     let jobs = lock(&world.machines.jobs);
     let ran: Vec<_> = jobs.values().flatten().collect();
     assert_eq!(ran.len(), 25, "each job ran once: {jobs:?}");
@@ -55,11 +51,7 @@ async fn a16_wherever_the_process_dies_no_job_is_lost_and_no_configuration_is_us
         tokio::time::sleep(Duration::from_millis(died_at)).await;
         world.kill().await;
         world.start(10).await;
-        let finishes = |world: &World| {
-            world.finish_running();
-            world.is_done() && world.is_clean()
-        };
-        world.until("all jobs are done", finishes).await;
+        world.until_done().await;
         assert_eq!(*lock(&world.machines.n_conflicts), 0, "died at {died_at} ms");
         let jobs = lock(&world.machines.jobs);
         assert_eq!(
@@ -79,11 +71,7 @@ async fn a_start_that_fails_costs_a_registration_and_not_the_job() {
     world.machines.inner.fail_next(CallError::later(full));
     world.start(10).await;
     world.queue(1);
-    let finishes = |world: &World| {
-        world.finish_running();
-        world.is_done() && world.is_clean()
-    };
-    world.until("the job is done", finishes).await;
+    world.until_done().await;
     assert_eq!(lock(&world.machines.jobs).values().flatten().count(), 1);
 }
 
@@ -116,11 +104,7 @@ async fn a_runner_that_fails_before_its_job_is_replaced_by_another() {
     *lock(&world.machines.n_stillborn) = 3;
     world.start(1).await;
     world.queue(1);
-    let finishes = |world: &World| {
-        world.finish_running();
-        world.is_done() && world.is_clean()
-    };
     // The only place is free again each time, although those before failed.
-    world.until("the job is done", finishes).await;
+    world.until_done().await;
     assert_eq!(lock(&world.machines.jobs).values().flatten().count(), 1);
 }

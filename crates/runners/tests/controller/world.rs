@@ -258,6 +258,15 @@ impl World {
         self.machines.inner.left().is_empty() && self.service.with(|model, _| model.runners().is_empty())
     }
 
+    /// Has each job that runs pass, until all are done and nothing is left of their runners.
+    pub(crate) async fn until_done(&mut self) {
+        let finishes = |world: &World| {
+            world.finish_running();
+            world.is_done() && world.is_clean()
+        };
+        self.until("all jobs are done", finishes).await;
+    }
+
     /// Waits until a state is reached, two hours of the service's time at most, while jobs that run end.
     pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         for _ in 0..7200 {
